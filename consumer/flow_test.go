@@ -1,0 +1,460 @@
+package consumer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"assay/internal/demo"
+	"assay/internal/interaction"
+)
+
+// keeper holds every record until it is told to let go.
+type keeper struct {
+	mu   sync.Mutex
+	kept []func()
+	free bool
+}
+
+func (k *keeper) script(h *handler) {
+	h.handle = func(_ context.Context, p *handled, d Delivery) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.free {
+			p.resolve(d, Durable)
+			return
+		}
+		k.kept = append(k.kept, func() { p.resolve(d, Durable) })
+	}
+}
+
+func (k *keeper) letGo() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, f := range k.kept {
+		f()
+	}
+	k.kept, k.free = nil, true
+}
+
+func (k *keeper) count() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.kept)
+}
+
+// A full window stops fetching and nothing else: the session goes on for longer than
+// its timeout, and no rebalance takes the partition away.
+func TestAFullWindowStopsFetchingAndHeartbeatsGoOn(t *testing.T) {
+	w := oneTopic(t, 1)
+	w.produce(0, 100)
+	var keep keeper
+	beats := w.kafka.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Observe: true, TopLevel: true, Count: -1})
+	m := w.start("a", option{
+		handler: keep.script,
+		config:  func(c *Config) { c.Window = 7 },
+		kafka:   func(k *KafkaConfig) { k.Heartbeat = 20 * time.Millisecond },
+		// the broker's session is much shorter than what New accepts with our drain
+		consumer: func(c *Consumer) { c.kafka.SessionTimeout = 300 * time.Millisecond },
+	})
+	m.awaitMetric(1, "assay_consumer_paused", "reason", "window")
+	seen := beats.Hits()
+	fetches := w.kafka.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Observe: true, Count: -1})
+	eventually(t, func() string { return "heartbeats stopped" }, func() bool { return beats.Hits() > seen+40 }) // 2.7 sessions
+	if n := fetches.Hits(); n != 0 {
+		t.Errorf("%d fetches with a full window", n)
+	}
+	if n := keep.count(); n != 7 {
+		t.Errorf("%d records in flight, want 7", n)
+	}
+	keep.letGo()
+	w.awaitCommitted(100)
+	if n := len(m.handler.assignments()); n != 1 {
+		t.Errorf("%d assignments, want 1: the group rebalanced", n)
+	}
+}
+
+func TestBytesInFlightAreBoundedWithMixedSizes(t *testing.T) {
+	w := oneTopic(t, 2)
+	for i := range 20 {
+		w.produceOf(i%2, 5, 100+i*37)
+	}
+	w.produceOf(0, 1, 60_000) // larger than its window and than the process's
+	w.produceOf(0, 5, 100)
+	var over atomic.Int64
+	var alone atomic.Bool
+	m := w.start("a", option{
+		config: func(c *Config) { c.WindowBytes, c.TotalBytes = 4<<10, 6<<10 },
+		handler: func(h *handler) {
+			later(h)
+			inner := h.handle
+			h.handle = func(ctx context.Context, p *handled, d Delivery) {
+				b := d.session.tracker.budget
+				b.mu.Lock()
+				records, bytes := b.records, b.bytes
+				b.mu.Unlock()
+				if len(d.Record.Value) == 60_000 {
+					alone.Store(records == 1)
+				} else if bytes > 6<<10 {
+					over.Store(bytes)
+				}
+				inner(ctx, p, d)
+			}
+		},
+	})
+	w.awaitCommitted(56, 50)
+	if n := over.Load(); n > 0 {
+		t.Errorf("%d bytes in flight, the process may have %d", n, 6<<10)
+	}
+	if !alone.Load() {
+		t.Error("the record larger than every bound was not alone")
+	}
+	if n, _ := m.handler.count(0); n != 56 {
+		t.Errorf("%d of 56 records", n)
+	}
+}
+
+func TestAPausedTopicHandsOutNothingAndGoesOnWhereItStood(t *testing.T) {
+	w := oneTopic(t, 2)
+	m := w.start("a")
+	w.produce(0, 10)
+	w.awaitCommitted(10, 0)
+	m.consumer.Pause(PauseJudge, topic)
+	m.consumer.Pause(PauseSink)
+	w.produce(0, 10)
+	w.produce(1, 10)
+	m.consumer.Resume(PauseSink)
+	time.Sleep(150 * time.Millisecond) // three fetches, had there been any
+	if n, _ := m.handler.count(0); n != 10 {
+		t.Errorf("%d records handed out while paused", n-10)
+	}
+	if n, _ := m.metric("assay_consumer_paused", "reason", "judge", "partition", "1"); n != 1 {
+		t.Error("the pause does not show")
+	}
+	m.consumer.Resume(PauseJudge)
+	w.awaitCommitted(20, 10)
+}
+
+func TestTooManyDeadLettersStopThePartitionAndOnlyThat(t *testing.T) {
+	w := oneTopic(t, 2)
+	w.produce(0, 100)
+	w.produce(1, 100)
+	var mended atomic.Bool
+	m := w.start("a", option{handler: func(h *handler) {
+		h.handle = func(_ context.Context, p *handled, d Delivery) {
+			if p.a.Partition == 0 && !mended.Load() {
+				p.resolve(d, DeadLettered)
+				return
+			}
+			p.resolve(d, NotNeeded)
+		}
+	}})
+	m.awaitMetric(1, "assay_consumer_partition_state", "state", "stopped", "partition", "0")
+	w.awaitCommitted(20, 100)
+	if n, _ := m.metric("assay_consumer_resolved_total", "outcome", "dead_lettered"); n != 20 {
+		t.Errorf("%v dead letters, want 20", n)
+	}
+	mended.Store(true)
+	m.consumer.RetryPoison()
+	w.awaitCommitted(100, 100)
+	if n, _ := m.metric("assay_consumer_partition_state", "state", "running", "partition", "0"); n != 1 {
+		t.Error("still not running")
+	}
+}
+
+func TestARecordThatPanicsIsHandedOutAsAFaultTheThirdTime(t *testing.T) {
+	w := oneTopic(t, 1)
+	w.produce(0, 30)
+	var tries atomic.Int32
+	m := w.start("a", option{handler: func(h *handler) {
+		h.handle = func(_ context.Context, p *handled, d Delivery) {
+			if d.Record.Offset == 13 {
+				tries.Add(1)
+				if d.Fault == "" {
+					panic("cannot read this")
+				}
+				p.resolve(d, DeadLettered)
+				return
+			}
+			p.resolve(d, NotNeeded)
+		}
+	}})
+	w.awaitCommitted(30)
+	if n := tries.Load(); n != 3 {
+		t.Errorf("handled %d times, want 3", n)
+	}
+	if got := m.handler.resolvedOffsets(0); len(got) != 30 {
+		t.Errorf("%d of 30 resolved", len(got))
+	}
+	if n, _ := m.metric("assay_consumer_generations_total", "cause", "rebalance"); n != 0 {
+		t.Errorf("%v rebalances: a panic ended the generation", n)
+	}
+	if n, _ := m.metric("assay_consumer_resolved_total", "outcome", "dead_lettered"); n != 1 {
+		t.Errorf("%v dead letters, want 1", n)
+	}
+}
+
+func TestAnAssignmentThatFailsIsTriedAgain(t *testing.T) {
+	w := oneTopic(t, 1)
+	w.produce(0, 5)
+	var tries atomic.Int32
+	m := w.start("a", option{handler: func(h *handler) {
+		h.assign = func(_ context.Context, a Assignment) (int64, error) {
+			switch tries.Add(1) {
+			case 1:
+				return 0, errors.New("no ClickHouse yet")
+			case 2:
+				panic("nor now")
+			}
+			return a.Committed, nil
+		}
+	}})
+	m.awaitMetric(1, "assay_consumer_partition_state", "state", "starting")
+	w.awaitCommitted(5)
+}
+
+func TestAStuckPartitionMakesTheProcessNotReadyAndThenEndsIt(t *testing.T) {
+	w := oneTopic(t, 1)
+	w.produce(0, 10)
+	var keep keeper
+	m := w.start("a", option{
+		handler:  keep.script,
+		consumer: func(c *Consumer) { c.cfg.StuckAfter = 200 * time.Millisecond },
+	})
+	eventually(t, func() string { return "never not ready" }, func() bool { return errors.Is(m.consumer.Ready(), ErrStuck) })
+	<-m.done
+	if !errors.Is(m.err, ErrStuck) {
+		t.Errorf("Run ended with %v, want %v", m.err, ErrStuck)
+	}
+	keep.letGo() // after the revoke: without effect
+	w.awaitCommitted(0)
+}
+
+func TestAPauseIsNoStandstill(t *testing.T) {
+	w := oneTopic(t, 1)
+	w.produce(0, 10)
+	m := w.start("a", option{consumer: func(c *Consumer) { c.cfg.StuckAfter = 100 * time.Millisecond }})
+	w.awaitCommitted(10)
+	m.consumer.Pause(PauseJudge)
+	time.Sleep(60 * time.Millisecond)
+	w.produce(0, 10)
+	eventually(t, func() string { return "the age of the watermark does not grow" }, func() bool {
+		age, _ := m.metric("assay_consumer_watermark_age_seconds")
+		return age > .5
+	})
+	if err := m.consumer.Ready(); err != nil {
+		t.Error(err)
+	}
+	m.consumer.Resume(PauseJudge)
+	w.awaitCommitted(20)
+}
+
+func TestLagIsTheDistanceToTheEnd(t *testing.T) {
+	w := oneTopic(t, 1)
+	old := time.Now().Add(-time.Hour)
+	for i := range 10 {
+		err := w.producer.Produce(t.Context(), topic, interaction.Record{Time: old, Value: fmt.Append(nil, i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var keep keeper
+	m := w.start("a", option{handler: keep.script})
+	m.awaitMetric(10, "assay_consumer_lag_records")
+	if age, _ := m.metric("assay_consumer_lag_seconds"); age < 3590 || age > 3700 {
+		t.Errorf("lag of %v s, want an hour", age)
+	}
+	keep.letGo()
+	m.awaitMetric(0, "assay_consumer_lag_records")
+	m.awaitMetric(0, "assay_consumer_lag_seconds")
+}
+
+func TestFetchErrorsAreRiddenOut(t *testing.T) {
+	w := newWorld(t, demo.KafkaOptions{Brokers: 3, Partitions: 2, Topics: []string{topic}})
+	w.kafka.Cluster.Fault(
+		kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: topic, Err: kerr.NotLeaderForPartition},
+		kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: topic, Err: kerr.UnknownServerError},
+		kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: topic, Err: kerr.UnknownTopicOrPartition},
+		kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Topic: topic, Err: kerr.LeaderNotAvailable},
+	)
+	w.produce(0, 50)
+	w.produce(1, 50)
+	m := w.start("a")
+	w.awaitCommitted(50, 50)
+	for i := range int32(4) { // leaders and coordinator move under load
+		if err := w.kafka.Cluster.MoveTopicPartition(topic, i%2, i%3); err != nil {
+			t.Fatal(err)
+		}
+		w.produce(int(i%2), 25)
+	}
+	w.kafka.Cluster.RehashCoordinators()
+	w.awaitCommitted(100, 100)
+	for p := range 2 {
+		if distinct, _ := m.handler.count(p); distinct != 100 {
+			t.Errorf("partition %d: %d of 100", p, distinct)
+		}
+	}
+}
+
+func TestAbortedRecordsAndMarkersAreNotHandedOut(t *testing.T) {
+	w := oneTopic(t, 1)
+	var want []int64
+	client, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.Addrs()...), kgo.TransactionalID("tx"), kgo.DefaultProduceTopic(topic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for i := range 16 {
+		if err := client.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		end, records := kgo.TryAbort, []*kgo.Record{}
+		if i%2 == 0 {
+			end = kgo.TryCommit
+		}
+		for range 1 + i%3 {
+			records = append(records, &kgo.Record{Value: fmt.Appendf(nil, "tx %d", i)})
+		}
+		res := client.ProduceSync(t.Context(), records...)
+		if err := res.FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.EndTransaction(t.Context(), end); err != nil {
+			t.Fatal(err)
+		}
+		if end == kgo.TryCommit {
+			for _, r := range res {
+				want = append(want, r.Record.Offset)
+			}
+		}
+	}
+	w.produce(0, 1)
+	m := w.start("a", option{kafka: func(k *KafkaConfig) { k.MaxBytes = 1 << 10 }}) // several fetches
+	last := want[len(want)-1] + 1
+	eventually(t, func() string { return fmt.Sprint("committed ", w.committed(1)) }, func() bool {
+		got := w.committed(1)
+		return got != nil && got[0] > last
+	})
+	got := m.handler.resolvedOffsets(0)
+	if !slices.Equal(got[:len(got)-1], want) {
+		t.Errorf("handed out %v, want %v and the plain one", got, want)
+	}
+	m.awaitMetric(0, "assay_consumer_lag_records")
+}
+
+func TestHolesOfACompactedTopicAreSteppedOver(t *testing.T) {
+	w := oneTopic(t, 1)
+	compacting(t, w)
+	for i := range 40 {
+		err := w.producer.Produce(t.Context(), topic, interaction.Record{Key: fmt.Appendf(nil, "k%d", i%3), Value: fmt.Append(nil, i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.kafka.Cluster.Compact()
+	m := w.start("a")
+	w.awaitCommitted(40)
+	if n, times := m.handler.count(0); n == 40 || n != times || n < 3 {
+		t.Errorf("%d records handed out %d times, want what compaction left, once", n, times)
+	}
+	w.produce(0, 2)
+	w.awaitCommitted(42)
+}
+
+func TestWhatARecordCarriesArrivesAsItWasWritten(t *testing.T) {
+	w := oneTopic(t, 1)
+	at := time.Date(2026, 3, 1, 12, 0, 0, 5e6, time.UTC)
+	sent := []interaction.Record{
+		{Time: at, Key: []byte("k"), Value: []byte("v"), Headers: []interaction.Header{{Key: "a", Value: []byte("1")}, {Key: "a", Value: []byte("2")}}},
+		{Time: at, Value: []byte{}},
+		{Time: at, Key: []byte("gone")}, // a tombstone
+	}
+	if err := w.producer.Produce(t.Context(), topic, sent...); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var got []interaction.Record
+	w.start("a", option{handler: func(h *handler) {
+		h.handle = func(_ context.Context, p *handled, d Delivery) {
+			mu.Lock()
+			defer mu.Unlock()
+			r := d.Record
+			r.Value, r.Key, r.Headers = bytes.Clone(r.Value), bytes.Clone(r.Key), slices.Clone(r.Headers)
+			for i := range r.Headers {
+				r.Headers[i].Value = bytes.Clone(r.Headers[i].Value)
+			}
+			got = append(got, r)
+			p.resolve(d, NotNeeded)
+		}
+	}})
+	w.awaitCommitted(3)
+	mu.Lock()
+	defer mu.Unlock()
+	for i, r := range got {
+		s := sent[i]
+		if r.Topic != topic || r.Offset != int64(i) || !r.Time.Equal(at) || string(r.Key) != string(s.Key) || string(r.Value) != string(s.Value) {
+			t.Errorf("record %d: %+v, sent %+v", i, r, s)
+		}
+		if (r.Value == nil) != (s.Value == nil) || (r.Key == nil) != (s.Key == nil) {
+			t.Errorf("record %d: null and empty are mixed up: %v %v", i, r.Key, r.Value)
+		}
+	}
+	if v, ok := got[0].Header("a"); !ok || string(v) != "2" || len(got[0].Headers) != 2 {
+		t.Errorf("headers %v", got[0].Headers)
+	}
+}
+
+// The bytes of a record that stays open are not overwritten by the next fetches.
+func TestAnOpenRecordKeepsItsBytes(t *testing.T) {
+	for _, codec := range []kgo.CompressionCodec{kgo.NoCompression(), kgo.ZstdCompression()} {
+		w := oneTopic(t, 1)
+		p, err := demo.NewProducer(w.kafka.Addrs(), kgo.ProducerBatchCompression(codec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		value := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 300) }
+		var mu sync.Mutex
+		open := map[int64]Delivery{}
+		m := w.start("a", option{handler: func(h *handler) {
+			h.handle = func(_ context.Context, p *handled, d Delivery) {
+				if d.Record.Offset%10 != 0 {
+					p.resolve(d, NotNeeded)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				d.Release()
+				open[d.Record.Offset] = d
+			}
+		}})
+		const n = 100
+		for i := range n {
+			if err := p.Produce(t.Context(), topic, interaction.Record{Value: value(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.awaitMetric(n-n/10, "assay_consumer_resolved_total", "outcome", "not_needed")
+		mu.Lock()
+		for o, d := range open {
+			if !bytes.Equal(d.Record.Value, value(int(o))) {
+				t.Errorf("offset %d holds the bytes of another record", o)
+			}
+			d.Resolve(Durable)
+		}
+		mu.Unlock()
+		w.awaitCommitted(n)
+		m.stop()
+	}
+}

@@ -1,0 +1,58 @@
+package evaluators
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"assay/evaluators/judge"
+)
+
+// Definition is everything of an evaluator that can change a verdict. It is what
+// check_versions keeps, and its hash goes into the check version.
+type Definition struct {
+	Evaluator     string             `json:"evaluator"`
+	Template      string             `json:"template"` // name and number of the wording
+	Kind          judge.Kind         `json:"kind"`
+	Text          string             `json:"text"`
+	Options       []OptionDefinition `json:"options"`
+	PassLine      *float64           `json:"pass_line,omitempty"`
+	Pass          []string           `json:"pass,omitempty"`
+	Coarse        bool               `json:"coarse,omitempty"`
+	EmptyOutput   string             `json:"empty_output"`
+	Refusals      string             `json:"refusals"`
+	Truncated     string             `json:"truncated"`
+	MaxInputRunes int                `json:"max_input_runes"`
+	Orders        int                `json:"orders"`
+}
+
+// Hash returns 16 hex digits that change with the definition.
+func (d Definition) Hash() string {
+	data, err := json.Marshal(d)
+	if err != nil {
+		// Only NaN cannot be written, and settle lets none in.
+		panic(fmt.Sprintf("definition of %s: %v", d.Evaluator, err))
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Keys returns the options' keys, as declared.
+func (d Definition) Keys() []string {
+	keys := make([]string, len(d.Options))
+	for i, o := range d.Options {
+		keys[i] = o.Key
+	}
+	return keys
+}
+
+// ScoreOf returns the score of an option. An unknown option is an error, never 0.
+func (d Definition) ScoreOf(key string) (float64, error) {
+	for _, o := range d.Options {
+		if o.Key == key {
+			return o.Score, nil
+		}
+	}
+	return 0, fmt.Errorf("%s has no option %q", d.Evaluator, key)
+}

@@ -1,0 +1,147 @@
+package checks
+
+import (
+	"assay/internal/interaction"
+)
+
+// File is a valid checks file: what to judge, with what, and how often. It is
+// immutable; a reload makes a new one.
+type File struct {
+	Path       string
+	Dimensions []string            // names of the columns of every row's slice, in order
+	MaxValues  int                 // values listed per dimension by readers
+	Slices     []interaction.Slice // declared: exported and alarmed on, beside all
+	Sources    []Source
+	Judges     []Judge // in the file's order
+	Checks     []Check // in the file's order
+	Alerts     Alerts
+	Privacy    Privacy
+	Hash       string // of everything that can change a decision: the ledger's segments are counted under it
+}
+
+// Source is a topic and how its records are read.
+type Source struct {
+	Topic  string
+	Format string            // auto, or a format's name
+	Fields map[string]string // field of the record -> dotted path
+}
+
+// Judge is a judge as configured.
+type Judge struct {
+	Name              string
+	Kind              string // openai, embedded, simulated
+	BaseURL           string
+	APIKeyEnv         string // the environment variable that holds the key
+	Model             string
+	Method            string // logprobs, structured; as the kind allows
+	MaxInFlight       int
+	RequestsPerMinute int
+	Price             *Price
+	Budget            Budget
+	AbstainLow        bool // embedded only: abstain: low_confidence
+}
+
+// Price is USD per million tokens.
+type Price struct {
+	InputPerMillion  float64
+	OutputPerMillion float64
+}
+
+// Budget bounds what a judge may do in a UTC day; 0 means no such bound. A judge
+// with a price has USDPerDay, one without has a limit of calls or tokens, unless it
+// is ours and free (embedded, simulated).
+type Budget struct {
+	USDPerDay    float64
+	CallsPerDay  int64
+	TokensPerDay int64
+}
+
+// Check is a named evaluator with its settings, its filter and its sampling.
+type Check struct {
+	Name      string
+	Version   string // hash of everything that can change a verdict
+	Evaluator string
+	Criteria  Text     // closed_qa
+	Reference Text     // factuality
+	Coarse    bool     // factuality by agree/disagree
+	When      *Filter  // nil: every interaction
+	Judge     string   // a Judge's name
+	PassLine  *float64 // boolean and score questions
+	Pass      []string // choice questions: the options that pass
+	// What is done with an answer that is there but blank: not_applicable, or fail.
+	EmptyOutput string
+	Refusals    string // judge, not_applicable, fail
+	Truncated   string // judge, not_applicable
+	Sample      Sample
+	Alert       Alert
+}
+
+// Text says where a check's criteria or reference come from: a fixed text, or a
+// field of the record. Exactly one is set; the zero Text means the evaluator needs none.
+type Text struct {
+	Text  string
+	Field string // criteria, expected, or attributes by name
+}
+
+// Sample is the sampling of a check. Its salt is its name's unless one is given;
+// checks that share a salt share the sample.
+type Sample struct {
+	Rate float64 // inclusion probability, 0 to 1
+	Salt string
+}
+
+// Alert is what a check's drift detector watches for.
+type Alert struct {
+	Off       bool
+	Target    float64  // declared pass rate; 0 when none is declared
+	Tolerance *float64 // nil: auto
+	Severity  string   // page, ticket
+	Labels    map[string]string
+	Close     string // auto, manual
+}
+
+// Alerts is the file's promise about false alarms, shared out over checks and
+// declared slices.
+type Alerts struct {
+	MaxFalseAlarmsPerYear float64
+}
+
+// Privacy says how much text of interactions is stored.
+type Privacy struct {
+	StoreText string   // full, excerpt, none
+	Redact    []string // email, phone, card, secret
+}
+
+// Check returns the check of that name.
+func (f *File) Check(name string) (Check, bool) {
+	for _, c := range f.Checks {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return Check{}, false
+}
+
+// Judge returns the judge of that name.
+func (f *File) Judge(name string) (Judge, bool) {
+	for _, j := range f.Judges {
+		if j.Name == name {
+			return j, true
+		}
+	}
+	return Judge{}, false
+}
+
+// Topics returns the topics of the sources, in order.
+func (f *File) Topics() []string {
+	topics := make([]string, 0, len(f.Sources))
+	for _, s := range f.Sources {
+		topics = append(topics, s.Topic)
+	}
+	return topics
+}
+
+// DeclaredSlices returns `all` and the declared slices: what is exported and alarmed on.
+func (f *File) DeclaredSlices() []interaction.Slice {
+	return append([]interaction.Slice{{}}, f.Slices...)
+}

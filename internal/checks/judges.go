@@ -1,0 +1,188 @@
+package checks
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+
+	"assay/evaluators/judge"
+)
+
+// The kinds of judges.
+const (
+	KindOpenAI    = "openai"
+	KindEmbedded  = "embedded"
+	KindSimulated = "simulated"
+)
+
+// A language model is waited for, the embedded judge computes.
+const (
+	defaultInFlight  = 200
+	embeddedInFlight = 16
+)
+
+func identifier() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`) }
+
+func (l *loader) judges(m *mapping) {
+	n := m.required("judges", "a judge by name, such as main: { kind: openai, ... }")
+	if n == nil {
+		return
+	}
+	js := l.mapping(n, "judges")
+	if js == nil {
+		return
+	}
+	for _, e := range js.entries {
+		if !identifier().MatchString(e.name) {
+			l.fault(e.key, "judges: %q; want letters, digits, _, - and ., at most 64", e.name)
+		}
+		if body := l.mapping(e.value, "judge "+e.name); body != nil {
+			l.file.Judges = append(l.file.Judges, l.judge(e.name, body))
+		}
+	}
+	if len(js.entries) == 0 {
+		l.fault(n, "judges: want at least one")
+	}
+}
+
+func (l *loader) judge(name string, m *mapping) Judge {
+	j := Judge{Name: name}
+	where := m.where
+	at := m.required("kind", "openai or embedded")
+	if kind, ok := l.text(at, where+": kind"); ok {
+		j.Kind = kind
+		switch {
+		case kind == KindOpenAI, kind == KindEmbedded:
+		case kind == KindSimulated && l.simulated:
+		case kind == KindSimulated:
+			l.fault(at, "%s: kind simulated invents its answers and is allowed in the demo only; want openai or embedded", where)
+		case laterKind(kind):
+			l.fault(at, "%s: kind %s comes with a later version of Assay; want openai or embedded", where, kind)
+		default:
+			l.fault(at, "%s: kind %q%s; want openai or embedded", where, kind, nearest(kind, []string{KindOpenAI, KindEmbedded}))
+		}
+	}
+	j.MaxInFlight = defaultInFlight
+	if j.Kind == KindEmbedded {
+		j.MaxInFlight = embeddedInFlight
+	}
+	if v, ok := l.whole(m.take("max_in_flight"), where+": max_in_flight", 1, 100_000); ok {
+		j.MaxInFlight = int(v)
+	}
+	if v, ok := l.whole(m.take("requests_per_minute"), where+": requests_per_minute", 1, 100_000_000); ok {
+		j.RequestsPerMinute = int(v)
+	}
+	l.budget(&j, m)
+	switch j.Kind {
+	case KindOpenAI:
+		l.openAI(&j, m)
+	case KindEmbedded:
+		if s, ok := l.choice(m.take("abstain"), where+": abstain", "low_confidence", "never"); ok {
+			j.AbstainLow = s == "low_confidence"
+		}
+	case KindSimulated:
+		j.Model, _ = l.text(m.take("model"), where+": model")
+	}
+	if j.Kind == KindOpenAI || j.Kind == KindEmbedded || j.Kind == KindSimulated {
+		m.done("judges")
+	}
+	return j
+}
+
+func (l *loader) openAI(j *Judge, m *mapping) {
+	where := m.where
+	at := m.required("base_url", "the address up to and including /v1, such as https://llm.example/v1")
+	if s, ok := l.text(at, where+": base_url"); ok {
+		u, err := url.Parse(s)
+		switch {
+		case err != nil, u.Host == "", u.Scheme != "http" && u.Scheme != "https":
+			l.fault(at, "%s: base_url: %q; want an http or https address", where, s)
+		case u.User != nil || u.RawQuery != "":
+			l.fault(at, "%s: base_url: want no user, password or query in it; keys go into the variable that api_key_env names", where)
+		}
+		j.BaseURL = strings.TrimRight(s, "/")
+	}
+	at = m.take("api_key_env")
+	if s, ok := l.text(at, where+": api_key_env"); ok {
+		if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(s) {
+			l.fault(at, "%s: api_key_env: want the name of an environment variable, not the key itself", where)
+		}
+		j.APIKeyEnv = s
+	}
+	at = m.required("model", "the model's name as the provider knows it")
+	if s, ok := l.text(at, where+": model"); ok {
+		if strings.TrimSpace(s) == "" {
+			l.fault(at, "%s: model is blank", where)
+		}
+		j.Model = s
+	}
+	// No default: the two methods measure differently, and a fallback would change
+	// what the numbers mean without a word.
+	at = m.required("method", "logprobs or structured (nothing is chosen silently)")
+	if s, ok := l.text(at, where+": method"); ok {
+		switch {
+		case s == string(judge.Logprobs), s == string(judge.Structured):
+			j.Method = s
+		case laterMethod(s):
+			l.fault(at, "%s: method %s comes with a later version of Assay; want logprobs or structured", where, s)
+		default:
+			l.fault(at, "%s: method %q%s; want logprobs or structured", where, s, nearest(s, []string{"logprobs", "structured"}))
+		}
+	}
+}
+
+// budget reads price and budget and holds the rule that no bill is unbounded.
+func (l *loader) budget(j *Judge, m *mapping) {
+	where := m.where
+	if at := m.take("price"); at != nil {
+		if p := l.mapping(at, where+": price"); p != nil {
+			j.Price = &Price{}
+			j.Price.InputPerMillion, _ = l.within(p.required("input_per_million", "USD per million tokens"), where+": price: input_per_million", 0, 1e6)
+			j.Price.OutputPerMillion, _ = l.within(p.required("output_per_million", "USD per million tokens"), where+": price: output_per_million", 0, 1e6)
+			p.done("price")
+		}
+	}
+	if at := m.take("budget"); at != nil {
+		if b := l.mapping(at, where+": budget"); b != nil {
+			j.Budget.USDPerDay, _ = l.within(b.take("usd_per_day"), where+": budget: usd_per_day", 0.01, 1e7)
+			j.Budget.CallsPerDay, _ = l.whole(b.take("calls_per_day"), where+": budget: calls_per_day", 1, 1e12)
+			j.Budget.TokensPerDay, _ = l.whole(b.take("tokens_per_day"), where+": budget: tokens_per_day", 1, 1e15)
+			b.done("budget")
+		}
+	}
+	if j.Kind == KindEmbedded || j.Kind == KindSimulated {
+		if j.Price != nil {
+			l.fault(m.at("price"), "%s: price: a judge of kind %s costs nothing; remove the key", where, j.Kind)
+		}
+		if j.Budget.USDPerDay > 0 {
+			l.fault(m.at("budget"), "%s: budget.usd_per_day: a judge of kind %s costs nothing; want calls_per_day or nothing", where, j.Kind)
+		}
+		return
+	}
+	priced := j.Price != nil && j.Price.InputPerMillion+j.Price.OutputPerMillion > 0
+	bounded := func(key string) bool {
+		// A limit that is there but wrong has its own fault.
+		b, ok := mappingEntry(m, "budget")
+		return ok && b.has(key)
+	}
+	switch {
+	case priced && !bounded("usd_per_day"):
+		l.fault(m.at("price"), "%s: has a price but no budget: want budget: { usd_per_day: N } (or, without price, budget: { calls_per_day: N } or { tokens_per_day: N })", where)
+	case !priced && !bounded("calls_per_day") && !bounded("tokens_per_day"):
+		l.fault(m.node, "%s: nothing bounds its bill: want price and budget: { usd_per_day: N }, or without a price budget: { calls_per_day: N } or { tokens_per_day: N }", where)
+	}
+	if !priced && j.Budget.USDPerDay > 0 {
+		l.fault(m.at("budget"), "%s: budget.usd_per_day needs a price above 0 to count by", where)
+	}
+}
+
+// mappingEntry looks into a nested mapping without reporting anything.
+func mappingEntry(m *mapping, name string) (*mapping, bool) {
+	for _, e := range m.entries {
+		if e.name == name {
+			quiet := (&reader{}).mapping(e.value, "")
+			return quiet, quiet != nil
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,283 @@
+package decode
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Source says how a topic's records are read.
+type Source struct {
+	Topic  string
+	Format string            // one of Formats; empty is auto
+	Fields map[string]string // field of the interaction -> path in the record
+}
+
+// nestedDepth bounds the nesting of JSON that stands in a string.
+const nestedDepth = 256
+
+type source struct {
+	family    *family // nil: auto
+	readsText bool    // an override points at a text, so any object can be read
+	overrides []override
+}
+
+type override struct {
+	field string
+	path  path
+}
+
+// Fields lists what an override may set; attributes.NAME sets an attribute.
+func Fields() []string {
+	return []string{"id", "time", "input", "output", "expected", "criteria", "context", "app", "model", "route",
+		"prompt_version", "tenant", "environment", "session_id", "user_id", "trace_id", "input_tokens",
+		"output_tokens", "latency_ms"}
+}
+
+// CheckFormat explains why a format cannot be named, nil if it can.
+func CheckFormat(name string) error {
+	switch {
+	case name == "", slices.Contains(Formats(), name):
+		return nil
+	case slices.Contains(later(), name):
+		return fmt.Errorf("format %q comes with a later version of Assay; want one of %s", name, strings.Join(Formats(), ", "))
+	}
+	return fmt.Errorf("no format %q; want one of %s", name, strings.Join(Formats(), ", "))
+}
+
+// CheckField explains why a field cannot be overridden by a path, nil if it can.
+func CheckField(field, at string) error {
+	if name, ok := strings.CutPrefix(field, "attributes."); !slices.Contains(Fields(), field) && (!ok || name == "") {
+		return fmt.Errorf("no field %q; want attributes.NAME or one of %s", field, strings.Join(Fields(), ", "))
+	}
+	_, err := parsePath(at)
+	return err
+}
+
+func compile(s Source, table []family) (*source, error) {
+	errs := []error{CheckFormat(s.Format)}
+	out := &source{}
+	for i := range table {
+		if table[i].name == s.Format && table[i].read != nil {
+			out.family = &table[i]
+		}
+	}
+	names := make([]string, 0, len(s.Fields))
+	for field := range s.Fields {
+		names = append(names, field)
+	}
+	slices.Sort(names) // the order of application must not be a map's
+	for _, field := range names {
+		if err := CheckField(field, s.Fields[field]); err != nil {
+			errs = append(errs, fmt.Errorf("fields.%s: %w", field, err))
+			continue
+		}
+		p, _ := parsePath(s.Fields[field])
+		out.overrides = append(out.overrides, override{field, p})
+		out.readsText = out.readsText || field == "input" || field == "output"
+	}
+	return out, errors.Join(errs...)
+}
+
+// A path leads to a value of a record: names and indexes from its object down, or a
+// header, or the record's key.
+type path struct {
+	header string
+	key    bool
+	steps  []string // "[3]" is an index
+	index  []int    // per step; -1 for a name
+}
+
+// parsePath reads a.b, a\.b, a["b.c"], a[0].b, header:NAME and key.
+func parsePath(s string) (path, error) {
+	if name, ok := strings.CutPrefix(s, "header:"); ok {
+		if name == "" {
+			return path{}, errors.New(`path "header:" names no header`)
+		}
+		return path{header: name}, nil
+	}
+	if s == "key" {
+		return path{key: true}, nil
+	}
+	var p path
+	add := func(name string, index int) { p.steps, p.index = append(p.steps, name), append(p.index, index) }
+	for i := 0; i < len(s); {
+		switch {
+		case strings.HasPrefix(s[i:], `["`):
+			end := strings.Index(s[i:], `"]`)
+			if end < 2 {
+				return path{}, fmt.Errorf(`path %q: no "] after ["`, s)
+			}
+			add(s[i+2:i+end], -1)
+			i += end + 2
+		case s[i] == '[':
+			end := strings.IndexByte(s[i:], ']')
+			if end < 0 {
+				return path{}, fmt.Errorf("path %q: no ] after [", s)
+			}
+			n, err := strconv.Atoi(s[i+1 : i+end])
+			if err != nil || n < 0 {
+				return path{}, fmt.Errorf("path %q: want a number or a quoted name in []", s)
+			}
+			add("", n)
+			i += end + 1
+		default:
+			var name strings.Builder
+			for i < len(s) && s[i] != '.' && s[i] != '[' {
+				if s[i] == '\\' && i+1 < len(s) {
+					i++
+				}
+				name.WriteByte(s[i])
+				i++
+			}
+			if name.Len() == 0 {
+				return path{}, fmt.Errorf("path %q: empty name", s)
+			}
+			add(name.String(), -1)
+		}
+		if i < len(s) && s[i] == '.' {
+			if i++; i == len(s) {
+				return path{}, fmt.Errorf("path %q ends with a dot", s)
+			}
+		}
+	}
+	if len(p.steps) == 0 {
+		return path{}, errors.New("empty path")
+	}
+	return p, nil
+}
+
+// find follows the path; JSON in strings on the way is opened. nil: nothing is there.
+func (p path) find(e *element, o *object) value {
+	switch {
+	case p.key:
+		return quoted(e.r.rec.Key)
+	case p.header != "":
+		h, _ := e.r.rec.Header(p.header)
+		return quoted(h)
+	}
+	v := o.raw
+	for i, name := range p.steps {
+		if v.isString() {
+			v = nestedJSON(v)
+		}
+		if p.index[i] < 0 {
+			v = v.member(name)
+			continue
+		}
+		w, n := walk(v), 0
+		v = nil
+		for !w.obj && w.next() {
+			if n == p.index[i] {
+				v = w.val
+				break
+			}
+			n++
+		}
+	}
+	if v.absent() {
+		return nil
+	}
+	return v
+}
+
+// override applies the source's overrides, which win over the family's rules.
+func (e *element) override(o *object) {
+	it := &e.it
+	for _, ov := range e.r.src.overrides {
+		v := ov.path.find(e, o)
+		if v == nil {
+			continue
+		}
+		switch ov.field {
+		case "id":
+			e.setID(v)
+		case "time":
+			e.it.Flags = slices.DeleteFunc(e.it.Flags, func(f string) bool { return strings.HasPrefix(f, "time_") })
+			e.setTime(v, e.responseTime)
+		case "input":
+			if isConversation(v) {
+				it.Messages, e.tools = nil, nil
+				e.conversation(v, false)
+			} else {
+				it.Input = e.text(v, "input")
+			}
+		case "output":
+			it.Output = e.text(v, "output")
+		case "expected":
+			it.Expected = e.texts(v)
+		case "criteria":
+			s := strings.Join(e.texts(v), "\n")
+			it.Criteria = &s
+		case "context":
+			it.Context = e.texts(v)
+		case "input_tokens":
+			it.InputTokens = e.count(v, ov.field)
+		case "output_tokens":
+			it.OutputTokens = e.count(v, ov.field)
+		case "latency_ms":
+			it.LatencyMS = e.latency(v, 1e6)
+		default:
+			e.overrideLabel(ov.field, e.label(v))
+		}
+	}
+}
+
+func (e *element) overrideLabel(field, text string) {
+	it := &e.it
+	if text == "" {
+		return
+	}
+	if name, ok := strings.CutPrefix(field, "attributes."); ok {
+		if it.Attributes == nil {
+			it.Attributes = make(map[string]string)
+		}
+		it.Attributes[name] = text
+		return
+	}
+	target := map[string]*string{
+		"app": &it.App, "model": &it.Model, "route": &it.Route, "prompt_version": &it.PromptVersion,
+		"tenant": &it.Tenant, "environment": &it.Environment, "session_id": &it.SessionID,
+		"user_id": &it.UserID, "trace_id": &it.TraceID,
+	}[field]
+	*target = text
+}
+
+// nestedJSON opens a string that holds an object or a list; nil if it holds neither.
+func nestedJSON(v value) value {
+	if !v.isString() {
+		return nil
+	}
+	s, _ := v.text()
+	inner := value(strings.TrimSpace(s))
+	if !inner.isObject() && !inner.isArray() {
+		return nil
+	}
+	if end, _, err := scan(inner, 0, nestedDepth); err != nil || end != len(inner) {
+		return nil
+	}
+	return inner
+}
+
+// quoted makes a JSON string of a header's or key's bytes, so that one set of readers
+// serves all; nil stays nil.
+func quoted(b []byte) value {
+	if b == nil {
+		return nil
+	}
+	out := make(value, 0, len(b)+2)
+	out = append(out, '"')
+	for _, c := range b {
+		switch {
+		case c == '"' || c == '\\':
+			out = append(out, '\\', c)
+		case c < 0x20:
+			out = append(out, fmt.Sprintf(`\u%04x`, c)...)
+		default:
+			out = append(out, c)
+		}
+	}
+	return append(out, '"')
+}

@@ -1,0 +1,58 @@
+package monitor
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// A step is a part of a round; it names where the time goes and what failed.
+type step string
+
+const (
+	stepLedger    step = "ledger"
+	stepRollup    step = "rollup"
+	stepDrift     step = "drift"
+	stepAlarms    step = "alarms"
+	stepWindows   step = "windows"
+	stepIntegrity step = "integrity"
+)
+
+var steps = [...]step{stepLedger, stepRollup, stepDrift, stepAlarms, stepWindows, stepIntegrity}
+
+type metrics struct {
+	dirty   prometheus.Gauge
+	errors  *prometheus.CounterVec   // by step
+	seconds *prometheus.HistogramVec // by step
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		dirty: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "assay_monitor_dirty_minutes",
+			Help: "Minutes (per check and table) that the last round recomputed.",
+		}),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "assay_monitor_refresh_errors_total",
+			Help: "Rounds that ended at this step with an error.",
+		}, []string{"step"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:                            "assay_monitor_refresh_seconds",
+			Help:                            "Time that a round spent in this step.",
+			Buckets:                         []float64{.01, .03, .1, .3, 1, 3, 10, 30, 100},
+			NativeHistogramBucketFactor:     1.1,
+			NativeHistogramMaxBucketNumber:  100,
+			NativeHistogramMinResetDuration: time.Hour,
+		}, []string{"step"}),
+	}
+	for _, s := range steps {
+		m.errors.WithLabelValues(string(s))
+		m.seconds.WithLabelValues(string(s))
+	}
+	for _, c := range []prometheus.Collector{m.dirty, m.errors, m.seconds} {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,55 @@
+package pipeline
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"assay/internal/checks"
+	"assay/internal/interaction/decode"
+)
+
+type metrics struct {
+	interactions *prometheus.CounterVec // by topic
+	decisions    *prometheus.CounterVec // by check, decision
+	evaluations  *prometheus.CounterVec // by check, status
+	deadLetters  *prometheus.CounterVec // by topic, reason
+	recovered    *prometheus.CounterVec // by check
+	textLost     prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer, f *checks.File) *metrics {
+	with := promauto.With(reg)
+	m := &metrics{
+		interactions: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "assay_interactions_total", Help: "Interactions read."}, []string{"topic"}),
+		decisions: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "assay_decisions_total", Help: "Decisions made, one per interaction and check."}, []string{"check", "decision"}),
+		evaluations: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "assay_evaluations_total", Help: "Judgements ended, by status."}, []string{"check", "status"}),
+		deadLetters: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "assay_dead_letters_total", Help: "Records or elements that could not be used."}, []string{"topic", "reason"}),
+		recovered: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "assay_recovery_skipped_total", Help: "Judgements that an earlier owner had finished."}, []string{"check"}),
+		textLost: with.NewCounter(prometheus.CounterOpts{
+			Name: "assay_texts_lost_total", Help: "Texts of judged interactions that ClickHouse rejected."}),
+	}
+	rate := with.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "assay_sampling_rate", Help: "Inclusion probability in force."}, []string{"check", "stratum"})
+	for _, s := range f.Sources {
+		m.interactions.WithLabelValues(s.Topic)
+		for _, reason := range decode.Reasons() {
+			m.deadLetters.WithLabelValues(s.Topic, reason)
+		}
+	}
+	for _, c := range f.Checks {
+		rate.WithLabelValues(c.Name, "").Set(c.Sample.Rate)
+		m.recovered.WithLabelValues(c.Name)
+		for _, d := range []string{"filtered", "not_applicable", "sampled_out", "selected"} {
+			m.decisions.WithLabelValues(c.Name, d)
+		}
+		for _, s := range []string{"ok", "unscored", "not_applicable", "shed", "error"} {
+			m.evaluations.WithLabelValues(c.Name, s)
+		}
+	}
+	return m
+}

@@ -1,0 +1,146 @@
+package sink
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ConnConfig is the ASSAY_CLICKHOUSE_ part of the environment.
+type ConnConfig struct {
+	Addr         string `env:"ADDR" help:"host:port of the ClickHouse server"`
+	Protocol     string `env:"PROTOCOL, default=native" help:"native or http"`
+	Database     string `env:"DATABASE, default=assay" help:"database that holds Assay's tables"`
+	Username     string `env:"USERNAME" help:"user name; empty is the server's default user"`
+	Password     string `env:"PASSWORD" help:"password; prefer ASSAY_CLICKHOUSE_PASSWORD_FILE"`
+	PasswordFile string `env:"PASSWORD_FILE" help:"file whose first line is the password"`
+	TLS          bool   `env:"TLS, default=false" help:"speak TLS to the server"`
+	TLSCA        string `env:"TLS_CA" help:"PEM file of the authorities to trust; empty uses the system's"`
+	Migrate      bool   `env:"MIGRATE, default=false" help:"run missing migrations at the start of assay run"`
+
+	// Token is sent as X-ClickHouse-Key over HTTP: the embedded engine's secret. It
+	// is made at run time, so no variable sets it.
+	Token string
+}
+
+// databaseName is what may stand unquoted in every statement.
+var databaseName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+
+// Validate reports every fault by the name the user wrote.
+func (c ConnConfig) Validate() error {
+	var errs []error
+	if host, port, err := net.SplitHostPort(c.Addr); err != nil || host == "" || port == "" {
+		errs = append(errs, fmt.Errorf("ASSAY_CLICKHOUSE_ADDR=%q: want host:port", c.Addr))
+	}
+	if c.Protocol != "native" && c.Protocol != "http" {
+		errs = append(errs, fmt.Errorf("ASSAY_CLICKHOUSE_PROTOCOL=%q: want native or http", c.Protocol))
+	}
+	if !databaseName.MatchString(c.Database) {
+		errs = append(errs, fmt.Errorf("ASSAY_CLICKHOUSE_DATABASE=%q: want letters, digits and _, not starting with a digit", c.Database))
+	}
+	if c.Password != "" && c.PasswordFile != "" {
+		errs = append(errs, errors.New("ASSAY_CLICKHOUSE_PASSWORD and ASSAY_CLICKHOUSE_PASSWORD_FILE are both set: want one"))
+	}
+	if c.PasswordFile != "" {
+		if _, err := c.password(); err != nil {
+			errs = append(errs, fmt.Errorf("ASSAY_CLICKHOUSE_PASSWORD_FILE: %w", err))
+		}
+	}
+	if c.TLSCA != "" && !c.TLS {
+		errs = append(errs, errors.New("ASSAY_CLICKHOUSE_TLS_CA is set without ASSAY_CLICKHOUSE_TLS=true"))
+	}
+	return errors.Join(errs...)
+}
+
+// password returns the secret from where the user put it.
+func (c ConnConfig) password() (string, error) {
+	if c.PasswordFile == "" {
+		return c.Password, nil
+	}
+	b, err := os.ReadFile(c.PasswordFile)
+	if err != nil {
+		return "", err
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	return strings.TrimRight(line, "\r"), nil
+}
+
+// WriterConfig is the ASSAY_SINK_ part of the environment.
+type WriterConfig struct {
+	BatchRows   int           `env:"BATCH_ROWS, default=100000" help:"rows per insert, at most"`
+	BatchBytes  Size          `env:"BATCH_BYTES, default=32MiB" help:"bytes per insert, at most"`
+	BatchAge    time.Duration `env:"BATCH_AGE, default=1s" help:"how long a row may wait for its batch, and the least time between two small inserts into a table"`
+	BufferRows  int           `env:"BUFFER_ROWS, default=400000" help:"rows held per table before writers have to wait"`
+	BufferBytes Size          `env:"BUFFER_BYTES, default=128MiB" help:"bytes held per table before writers have to wait"`
+	Grace       time.Duration `env:"GRACE, default=30s" help:"how long inserts may go on after the process was told to stop"`
+}
+
+// Validate reports every fault by the name the user wrote.
+func (c WriterConfig) Validate() error {
+	var errs []error
+	if c.BatchRows < 1 || c.BatchRows > 1_000_000 {
+		errs = append(errs, fmt.Errorf("ASSAY_SINK_BATCH_ROWS=%d: want 1 to 1000000", c.BatchRows))
+	}
+	if c.BatchBytes < 1<<10 || c.BatchBytes > 1<<30 {
+		errs = append(errs, fmt.Errorf("ASSAY_SINK_BATCH_BYTES=%s: want 1KiB to 1GiB", c.BatchBytes))
+	}
+	if c.BatchAge < 10*time.Millisecond || c.BatchAge > time.Minute {
+		errs = append(errs, fmt.Errorf("ASSAY_SINK_BATCH_AGE=%s: want 10ms to 1m", c.BatchAge))
+	}
+	if c.BufferRows < c.BatchRows {
+		errs = append(errs, fmt.Errorf("ASSAY_SINK_BUFFER_ROWS=%d: want at least ASSAY_SINK_BATCH_ROWS (%d)", c.BufferRows, c.BatchRows))
+	}
+	if c.BufferBytes < c.BatchBytes {
+		errs = append(errs, fmt.Errorf("ASSAY_SINK_BUFFER_BYTES=%s: want at least ASSAY_SINK_BATCH_BYTES (%s)", c.BufferBytes, c.BatchBytes))
+	}
+	if c.Grace < 0 || c.Grace > 10*time.Minute {
+		errs = append(errs, fmt.Errorf("ASSAY_SINK_GRACE=%s: want 0s to 10m", c.Grace))
+	}
+	return errors.Join(errs...)
+}
+
+// A Size is a number of bytes, written with a unit: 32MiB, 1GiB, 500kB, 4096.
+type Size int64
+
+// sizeUnits are ordered so that the longest matching suffix is found first.
+var sizeUnits = []struct {
+	suffix string
+	bytes  int64
+}{
+	{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
+	{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1},
+}
+
+// UnmarshalText reads the form a user writes.
+func (s *Size) UnmarshalText(text []byte) error {
+	digits, unit := string(text), int64(1)
+	for _, u := range sizeUnits {
+		if rest, ok := strings.CutSuffix(digits, u.suffix); ok {
+			digits, unit = strings.TrimSpace(rest), u.bytes
+			break
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n < 0 || n > (1<<62)/unit {
+		return fmt.Errorf("%q is no size: want a whole number with B, kB, MB, GB, KiB, MiB or GiB", text)
+	}
+	*s = Size(n * unit)
+	return nil
+}
+
+// MarshalText writes the shortest exact form.
+func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+func (s Size) String() string {
+	for _, u := range sizeUnits[:3] {
+		if s != 0 && int64(s)%u.bytes == 0 {
+			return strconv.FormatInt(int64(s)/u.bytes, 10) + u.suffix
+		}
+	}
+	return strconv.FormatInt(int64(s), 10) + "B"
+}
