@@ -135,3 +135,19 @@ func compacting(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 }
+
+// deleteGroupOffsets makes the group forget the topic, as a real broker does by itself
+// when the topic goes.
+func deleteGroupOffsets(t *testing.T, w *world, group string) {
+	t.Helper()
+	req := kmsg.NewPtrOffsetDeleteRequest()
+	req.Group = group
+	tp := kmsg.NewOffsetDeleteRequestTopic()
+	tp.Topic = topic
+	p := kmsg.NewOffsetDeleteRequestTopicPartition()
+	tp.Partitions = append(tp.Partitions, p)
+	req.Topics = append(req.Topics, tp)
+	if _, err := req.RequestWith(t.Context(), admin(t, w)); err != nil {
+		t.Fatal(err)
+	}
+}

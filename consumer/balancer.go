@@ -16,6 +16,24 @@ type membership struct {
 	generation int32
 	owned      map[string][]int
 	leading    bool
+	read       map[string]bool // topics this process has read from
+}
+
+// noteRead remembers that a topic was read.
+func (m *membership) noteRead(topic string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.read == nil {
+		m.read = make(map[string]bool)
+	}
+	m.read[topic] = true
+}
+
+// hasRead reports whether this process has read a topic before.
+func (m *membership) hasRead(topic string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.read[topic]
 }
 
 // own notes what a generation assigned to us.

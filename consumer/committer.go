@@ -14,14 +14,16 @@ type offsets = map[string]map[int]int64
 // A committer is the only one to commit in a generation. It keeps the last committed
 // offset of every partition and refuses less: the broker would take it.
 type committer struct {
-	commit   func(offsets) error
-	cluster  *cluster
-	metrics  *metrics
-	log      *slog.Logger
-	every    time.Duration
-	flushing time.Duration // D2, for the ledger at the end
-	loops    int           // partition loops, each of which leaves once
-	first    []string      // topics whose first commit is ours to make
+	commit  func(offsets) error
+	cluster *cluster
+	member  *membership
+	metrics *metrics
+	log     *slog.Logger
+	every   time.Duration
+	drain   time.Duration // D1 and D2: from the generation's end to the last ledger row
+	flush   time.Duration // D2: for a session that ends within its generation
+	loops   int           // partition loops, each of which leaves once
+	first   []string      // topics whose first commit is ours to make
 
 	joining  chan *session
 	retiring chan parting
@@ -70,6 +72,7 @@ func (c *committer) run(ctx context.Context) {
 	defer firstTick.Stop()
 	var left []parting
 	ended := ctx.Done()
+	var deadline time.Time
 	for ended != nil || len(left) < c.loops {
 		select {
 		case s := <-c.joining:
@@ -78,7 +81,7 @@ func (c *committer) run(ctx context.Context) {
 				c.round(ctx, one(s)) // a resolved start is committed at once
 			}
 		case p := <-c.retiring:
-			c.last(one(p.s))
+			c.last(one(p.s), time.Now().Add(c.flush))
 			delete(sessions, p.s)
 			close(p.done)
 		case p := <-c.leaving:
@@ -92,10 +95,10 @@ func (c *committer) run(ctx context.Context) {
 				firstTick.Reset(firstCommitEvery)
 			}
 		case <-ended:
-			ended = nil
+			ended, deadline = nil, time.Now().Add(c.drain)
 		}
 	}
-	c.last(sessions)
+	c.last(sessions, deadline)
 	for _, p := range left {
 		close(p.done)
 	}
@@ -108,7 +111,7 @@ func one(s *session) map[*session]struct{} { return map[*session]struct{}{s: {}}
 func (c *committer) firstRound(ctx context.Context) bool {
 	var missing []string
 	for _, topic := range c.first {
-		if err := firstCommit(ctx, c.cluster, topic, c.commit); err != nil {
+		if err := firstCommit(ctx, c.cluster, topic, c.member.hasRead(topic), c.commit); err != nil {
 			c.log.Warn("first commit", "topic", topic, "err", err)
 			missing = append(missing, topic)
 		}
@@ -117,20 +120,16 @@ func (c *committer) firstRound(ctx context.Context) bool {
 	return len(missing) > 0
 }
 
+// leastFlush is what the ledger gets even when judges and rows have used up the drain:
+// it is one insert, and without it nothing of the partition is committed.
+const leastFlush = 500 * time.Millisecond
+
 // last stores and commits what sessions have reached, and revokes them. What finishes
 // later belongs to the next owner.
-func (c *committer) last(sessions map[*session]struct{}) {
-	ctx, cancel := context.WithTimeout(context.Background(), c.flushing)
+func (c *committer) last(sessions map[*session]struct{}, deadline time.Time) {
+	ctx, cancel := context.WithTimeout(context.Background(), max(time.Until(deadline), leastFlush))
 	defer cancel()
-	deadline := time.Now().Add(c.flushing + commitBudget)
-	for {
-		again := c.round(ctx, sessions)
-		if !again || ctx.Err() != nil || time.Now().After(deadline) {
-			break
-		}
-		if sleep(ctx, 100*time.Millisecond) != nil {
-			break
-		}
+	for c.round(ctx, sessions) && sleep(ctx, 100*time.Millisecond) == nil {
 	}
 	for s := range sessions {
 		s.tracker.revoke()

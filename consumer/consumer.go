@@ -44,6 +44,7 @@ type Consumer struct {
 	watchEvery   time.Duration
 	shortLife    time.Duration
 	joinPatience time.Duration
+	corruptRetry time.Duration
 
 	fail   context.CancelCauseFunc // ends Run; set by it
 	joined atomic.Bool
@@ -91,6 +92,7 @@ func New(k KafkaConfig, cfg Config, dead DeadLetterConfig, deps Deps) (*Consumer
 		watchEvery:   partitionWatch,
 		shortLife:    shortLife,
 		joinPatience: joinPatience,
+		corruptRetry: corruptRetry,
 		paused:       make(map[string]pauses),
 		poison:       make(map[topicPartition]*poison),
 	}, nil

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 
@@ -60,7 +61,9 @@ func classify(err error) fetchClass {
 // refused reports whether an error says that this client is not wanted, whatever it
 // asks.
 func refused(err error) bool {
-	return errors.Is(err, kafka.SASLAuthenticationFailed) ||
+	var certificate *tls.CertificateVerificationError
+	return errors.As(err, &certificate) ||
+		errors.Is(err, kafka.SASLAuthenticationFailed) ||
 		errors.Is(err, kafka.UnsupportedSASLMechanism) ||
 		errors.Is(err, kafka.IllegalSASLState)
 }

@@ -205,10 +205,12 @@ func (c *Consumer) begin(gen *kafka.Generation) *generation {
 	com := &committer{
 		commit:   gen.CommitOffsets,
 		cluster:  c.cluster,
+		member:   c.member,
 		metrics:  c.metrics,
 		log:      c.log,
 		every:    c.cfg.CommitEvery,
-		flushing: c.cfg.DrainFlush,
+		drain:    c.cfg.DrainJudge + c.cfg.DrainFlush,
+		flush:    c.cfg.DrainFlush,
 		joining:  make(chan *session),
 		retiring: make(chan parting),
 		leaving:  make(chan parting),
@@ -252,13 +254,14 @@ func (c *Consumer) newPartition(g *generation, com *committer, topic string, a k
 	p := &partition{
 		topic: topic, id: a.ID, generation: g.id,
 		cfg: c.kafka, limits: c.cfg, cluster: c.cluster, handler: c.deps.Handler,
-		committer: com, budget: c.budget, metrics: c.metrics,
-		log:      c.log.With("topic", topic, "partition", a.ID),
-		poison:   c.poisonOf(topicPartition{topic, a.ID}),
-		records:  c.metrics.records.WithLabelValues(topic),
-		bytes:    c.metrics.bytes.WithLabelValues(topic),
-		unpacked: unpackLimit(c.kafka.MaxBytes),
-		assigned: max(a.Offset, -1),
+		committer: com, member: c.member, budget: c.budget, metrics: c.metrics,
+		log:          c.log.With("topic", topic, "partition", a.ID),
+		poison:       c.poisonOf(topicPartition{topic, a.ID}),
+		records:      c.metrics.records.WithLabelValues(topic),
+		bytes:        c.metrics.bytes.WithLabelValues(topic),
+		unpacked:     unpackLimit(c.kafka.MaxBytes),
+		corruptRetry: c.corruptRetry,
+		assigned:     max(a.Offset, -1),
 	}
 	p.committed.Store(p.assigned)
 	c.hold(p)

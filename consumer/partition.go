@@ -48,6 +48,7 @@ type partition struct {
 	cluster    *cluster
 	handler    Handler
 	committer  *committer
+	member     *membership
 	budget     *budget
 	log        *slog.Logger
 	metrics    *metrics
@@ -56,6 +57,8 @@ type partition struct {
 	records    prometheus.Counter
 	bytes      prometheus.Counter
 	unpacked   int // bytes of a decompressed batch, at most
+
+	corruptRetry time.Duration
 
 	// Of the loop alone.
 	assigned int64 // committed offset, -1 when there is none
@@ -81,6 +84,7 @@ func (p *partition) live(ctx context.Context) {
 	defer cancel(nil)
 	var pause backoff
 	for {
+		began := time.Now()
 		p.phase.Store(int32(starting))
 		s := p.open(ctx)
 		if s == nil {
@@ -103,6 +107,9 @@ func (p *partition) live(ctx context.Context) {
 			break
 		}
 		p.startOver(s, why)
+		if time.Since(began) > longSession {
+			pause.reset()
+		}
 		if sleep(ctx, pause.next()) != nil {
 			p.committer.leave(nil)
 			break
@@ -110,6 +117,9 @@ func (p *partition) live(ctx context.Context) {
 	}
 	<-ctx.Done()
 }
+
+// longSession is the age above which a session's end is no part of a streak.
+const longSession = time.Minute
 
 // run reads under a context of the session's own, so that the watchdog can end it.
 func (p *partition) run(ctx context.Context, s *session) error {
@@ -238,6 +248,7 @@ func (p *partition) tryOpen(ctx context.Context) (*session, error) {
 		s.resolved[o.index()] = p.metrics.resolved.WithLabelValues(p.topic, string(o))
 	}
 	s.tracker = newTracker(s.below, p.limits.Window, p.limits.WindowBytes, p.budget)
+	p.member.noteRead(p.topic)
 	p.log.Info("partition assigned", "committed", from, "start", start, "end", b.end)
 	return s, nil
 }
@@ -268,14 +279,15 @@ func (p *partition) saw(answer *fetchAnswer) {
 	}
 }
 
-// drain lets running work finish within D1 and stores what is finished within D2. Its
-// ledger and the last commit are the committer's.
+// drain lets running work finish within D1 and stores what is finished by the end of
+// D1 and D2 together. Its ledger and the last commit are the committer's.
 func (p *partition) drain(s *session) {
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), p.limits.DrainJudge)
+	end := began.Add(p.limits.DrainJudge)
+	ctx, cancel := context.WithDeadline(context.Background(), end)
 	judged := s.handler.Drain(ctx)
 	cancel()
-	ctx, cancel = context.WithTimeout(context.Background(), p.limits.DrainFlush)
+	ctx, cancel = context.WithDeadline(context.Background(), end.Add(p.limits.DrainFlush))
 	stored := s.handler.FlushRows(ctx)
 	cancel()
 

@@ -29,16 +29,15 @@ type fetchExchange struct {
 
 // fetchAnswer is the answer for one partition. records alias buffer.
 type fetchAnswer struct {
-	buffer    []byte
-	throttled bool
-	present   bool  // the partition is in the answer
-	code      int16 // the partition's error
-	end       int64 // last stable offset or high watermark, as isolation asks
-	high      int64
-	stable    int64
-	logStart  int64
-	aborted   []abortedTxn
-	records   []byte
+	buffer   []byte
+	present  bool  // the partition is in the answer
+	code     int16 // the partition's error
+	end      int64 // last stable offset or high watermark, as isolation asks
+	high     int64
+	stable   int64
+	logStart int64
+	aborted  []abortedTxn
+	records  []byte
 }
 
 func (*fetchAnswer) ApiKey() protocol.ApiKey { return protocol.Fetch }
@@ -84,7 +83,7 @@ func (f *fetchExchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) 
 func parseFetch(buffer []byte, version int16, topic string, partition int32) (*fetchAnswer, error) {
 	c := cursor{b: buffer}
 	out := &fetchAnswer{buffer: buffer}
-	out.throttled = c.int32() > 0
+	c.int32() // throttle time: the broker has waited already
 	if version >= 7 {
 		out.code = c.int16()
 		c.int32() // session

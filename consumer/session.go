@@ -61,6 +61,9 @@ func (s *session) resolve(k ticket, outcome Outcome) {
 	}
 }
 
+func (s *session) release(k ticket) { s.tracker.release(k) }
+func (s *session) hold(k ticket)    { s.tracker.hold(k) }
+
 // read fetches and hands out until ctx ends or the partition has to start over, and
 // returns why.
 func (s *session) read(ctx context.Context) error {
@@ -132,7 +135,7 @@ func (s *session) recoverFrom(ctx context.Context, err error, pause *backoff) er
 	case fetchCorrupt:
 		s.p.gate.pause(PauseOffset.bit())
 		s.p.log.Error("partition stopped: the log cannot be read", "offset", s.position, "err", err)
-		if sleep(ctx, corruptRetry) != nil {
+		if sleep(ctx, s.p.corruptRetry) != nil {
 			return context.Cause(ctx)
 		}
 		s.p.gate.resume(PauseOffset.bit())
@@ -245,8 +248,10 @@ func (s *session) deliver(ctx context.Context, answer *fetchAnswer) (err error) 
 			if err := s.hand(ctx, rec, n, moment{fetched: fetched, written: w.time}); err != nil {
 				return err
 			}
-			records++
-			size += int(n)
+			if w.offset >= s.below { // the others were counted by whoever resolved them
+				records++
+				size += int(n)
+			}
 			s.position = w.offset + 1
 		}
 		s.stepTo(b.last + 1)
@@ -292,7 +297,7 @@ func (s *session) hand(ctx context.Context, rec interaction.Record, bytes int64,
 			return err
 		}
 	}
-	d.session = s
+	d.owner = s
 	d.ticket = s.tracker.add(rec.Offset, bytes, at)
 	s.p.written.Store(at.written)
 	s.handler.Handle(ctx, d)

@@ -18,11 +18,20 @@ import (
 // commit of a topic is one request for all its partitions, made by the group's leader
 // alone (firstCommits); everybody else waits for it. Once any partition has a commit,
 // a partition without one is new.
+//
+// A topic that was deleted loses its commits on the broker. When one of the same name
+// comes again, a process that has read the old one begins at its start: nobody wants
+// the end of a log that the group was reading anyway.
 func (p *partition) firstOffset(ctx context.Context, b bounds) (int64, error) {
 	if p.cfg.Start == startEarliest {
 		return b.start, nil
 	}
+	began, said := time.Now(), false
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		if !said && time.Since(began) > firstOffsetPatience {
+			said = true
+			p.log.Warn("waiting for the group's leader to make the topic's first commit", "took", time.Since(began))
+		}
 		n, err := p.cluster.partitions(ctx, []string{p.topic})
 		if err != nil {
 			return 0, err
@@ -47,9 +56,12 @@ func (p *partition) firstOffset(ctx context.Context, b bounds) (int64, error) {
 	}
 }
 
-// firstCommit makes the first commit of a topic. It reports whether the topic has its
-// commits: made now, or found.
-func firstCommit(ctx context.Context, c *cluster, topic string, commit func(offsets) error) error {
+// firstOffsetPatience is how long the wait for the first commit is nothing to tell.
+const firstOffsetPatience = 5 * time.Second
+
+// firstCommit makes the first commit of a topic, unless it finds one: the ends of its
+// logs, or their starts when the topic has come again.
+func firstCommit(ctx context.Context, c *cluster, topic string, again bool, commit func(offsets) error) error {
 	n, err := c.partitions(ctx, []string{topic})
 	if err != nil {
 		return fmt.Errorf("first commit of %s: %w", topic, err)
@@ -79,6 +91,9 @@ func firstCommit(ctx context.Context, c *cluster, topic string, commit func(offs
 			return fmt.Errorf("first commit of %s/%d: its leader did not answer", topic, id)
 		}
 		first[id] = b.end
+		if again {
+			first[id] = b.start
+		}
 	}
 	return commit(offsets{topic: first})
 }

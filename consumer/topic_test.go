@@ -210,6 +210,9 @@ func TestCountingStartsBelowTheCommittedOffset(t *testing.T) {
 	if n, _ := m.metric("assay_consumer_resolved_total", "outcome", "not_needed"); n != 20 {
 		t.Errorf("%v resolved, want 20", n)
 	}
+	if n, _ := m.metric("assay_consumer_records_total"); n != 20 {
+		t.Errorf("%v records counted as read, want 20", n)
+	}
 }
 
 func TestAStartAboveTheCommittedOffsetIsTakenAsResolved(t *testing.T) {
@@ -247,4 +250,23 @@ func TestWrongCredentialsAreToldAsSuch(t *testing.T) {
 		t.Fatalf("Run ended with %v, want %v", err, kafka.SASLAuthenticationFailed)
 	}
 	t.Log(fmt.Sprint(err))
+}
+
+// The broker forgets a deleted topic's offsets. With `latest` its successor would be
+// read from its end, and what was written before we noticed would be missed.
+func TestATopicThatComesAgainIsReadFromItsFirstRecord(t *testing.T) {
+	w := oneTopic(t, 1)
+	w.produce(0, 100)
+	m := w.start("a", option{kafka: func(k *KafkaConfig) { k.Start = startLatest }})
+	w.awaitCommitted(100)
+	deleteTopic(t, w)
+	deleteGroupOffsets(t, w, m.consumer.kafka.Group)
+	eventually(t, func() string { return "the partition is still held" }, func() bool { return len(m.consumer.series.list()) == 0 })
+	createTopic(t, w, 1)
+	w.freshProducer()
+	w.produce(0, 3)
+	w.awaitCommitted(3)
+	if got := m.handler.resolvedOffsets(0); !slices.Equal(got, []int64{0, 1, 2}) {
+		t.Errorf("resolved %v, want the three records of the new topic", got)
+	}
 }

@@ -38,6 +38,9 @@ func (r *Result) settleError(ctx context.Context, err error) error {
 		r.Method, r.Model = unusable.Method, unusable.Model
 		r.spend(unusable.Spent)
 		maps.Copy(r.Detail, unusable.Detail)
+		if outside, ok := unusable.Detail["outside"].(float64); ok {
+			r.Outside = outside
+		}
 		if unusable.Raw != "" {
 			r.Detail["raw"] = unusable.Raw
 		}

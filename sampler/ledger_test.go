@@ -256,7 +256,7 @@ func segment(tb table, hash string, committed int64) int64 {
 }
 
 func TestTheLedgerIsExactAfterAnyOrderAndAnyCrash(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(16) {
 		r := rand.New(rand.NewPCG(seed, 35))
 		start := int64(r.IntN(3 * BlockSize))
 		share := []float64{0, 0.01, 0.3, 1}[seed%4]
@@ -305,7 +305,7 @@ func lastBelow(log []entry, offset int64) int64 {
 // When the checks file changes, the offsets up to the last one told belong to the old
 // rules and the rest to the new: none to both, none to neither.
 func TestNewRulesBeginANewSegment(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(10) {
 		r := rand.New(rand.NewPCG(seed, 36))
 		log := modelLog(r, 100, 4000, 0.2)
 		tb := table{}

@@ -216,30 +216,22 @@ func (b *batcher[R]) take() []entry[R] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var batch []entry[R]
-	rows, bytes := 0, 0
-	for len(b.waiting) > 0 && rows < b.limits.batchRows && bytes < b.limits.batchBytes {
-		e := b.waiting[0]
-		n, size := 0, 0
-		for n < len(e.rows) && rows+n < b.limits.batchRows {
-			s := b.table.size(&e.rows[n])
-			if rows+n > 0 && bytes+size+s > b.limits.batchBytes {
-				break
-			}
-			n, size = n+1, size+s
-		}
-		if n < len(e.rows) {
-			b.waiting[0] = entry[R]{call: e.call, rows: e.rows[n:], bytes: e.bytes - size}
-			e = entry[R]{call: e.call, rows: e.rows[:n], bytes: size}
-			if n > 0 {
-				batch = append(batch, e)
-			}
-			rows, bytes = rows+n, bytes+size
+	rows, bytes, whole := 0, 0, 0
+	for _, e := range b.waiting {
+		if rows+len(e.rows) > b.limits.batchRows || bytes+e.bytes > b.limits.batchBytes {
 			break
 		}
-		batch = append(batch, e)
-		rows, bytes = rows+n, bytes+size
-		b.waiting[0] = entry[R]{}
-		b.waiting = b.waiting[1:]
+		whole++
+		rows, bytes = rows+len(e.rows), bytes+e.bytes
+	}
+	batch = append(batch, b.waiting[:whole]...)
+	clear(b.waiting[:whole]) // the array lives on behind the rest
+	b.waiting = b.waiting[whole:]
+	if len(b.waiting) > 0 {
+		if part := b.split(b.limits.batchRows-rows, b.limits.batchBytes-bytes, rows == 0); len(part.rows) > 0 {
+			batch = append(batch, part)
+			rows, bytes = rows+len(part.rows), bytes+part.bytes
+		}
 	}
 	b.rows -= rows
 	b.bytes -= bytes
@@ -248,6 +240,27 @@ func (b *batcher[R]) take() []entry[R] {
 		b.oldest = b.started
 	}
 	return batch
+}
+
+// split cuts what still fits a batch off the first waiting call, which does not fit as
+// a whole. A row larger than any batch goes alone. It is called with mu held.
+func (b *batcher[R]) split(rows, bytes int, alone bool) entry[R] {
+	e := b.waiting[0]
+	n, size := 0, 0
+	for n < min(len(e.rows), rows) {
+		s := b.table.size(&e.rows[n])
+		if size+s > bytes && (n > 0 || !alone) {
+			break
+		}
+		n, size = n+1, size+s
+	}
+	if n == len(e.rows) { // one row, larger than any batch
+		b.waiting[0] = entry[R]{}
+		b.waiting = b.waiting[1:]
+		return e
+	}
+	b.waiting[0] = entry[R]{call: e.call, rows: e.rows[n:], bytes: e.bytes - size}
+	return entry[R]{call: e.call, rows: e.rows[:n], bytes: size}
 }
 
 // flushBatch delivers a batch and settles what it finished.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -64,6 +65,13 @@ func (s *server) insert(start time.Time) insertFunc[Evaluation] {
 	}
 }
 
+// soFar is for looking while the writer goes on.
+func (s *server) soFar() []insertion {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.inserts)
+}
+
 func (s *server) failures() (n int) {
 	for _, in := range s.inserts {
 		if in.err != nil {
@@ -108,6 +116,13 @@ func (o *outcomes) of(id string) func(error) {
 	}
 }
 
+// soFar is for looking while the writer goes on.
+func (o *outcomes) soFar() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.told)
+}
+
 // add hands over one row per number, each as a call of its own.
 func (o *outcomes) add(t *testing.T, w *Writer, numbers ...int) {
 	t.Helper()
@@ -148,14 +163,20 @@ func bubble(t *testing.T, change func(*WriterConfig), s *server, test func(t *te
 	})
 }
 
+// lapse lets time go by in a bubble until everything that falls due in it is done.
+func lapse(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 func TestAQuietBatchIsFlushedAtItsAge(t *testing.T) {
 	s := &server{}
 	bubble(t, nil, s, func(t *testing.T, w *Writer, o *outcomes, reg *prometheus.Registry) {
-		time.Sleep(10 * time.Second)
+		lapse(10 * time.Second)
 		o.add(t, w, 1)
 		time.Sleep(400 * time.Millisecond)
 		o.add(t, w, 2)
-		time.Sleep(time.Minute)
+		lapse(time.Minute)
 		if len(s.inserts) != 1 || s.inserts[0].at != 11*time.Second || !slices.Equal(s.inserts[0].ids, ids(1, 2)) {
 			t.Errorf("inserts %+v, want both rows one second after the first", s.inserts)
 		}
@@ -179,10 +200,10 @@ func TestAFullBatchGoesOutAtOnceAndIsCutAtItsBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if len(s.inserts) != 2 || s.inserts[1].at != 0 || len(o.told) != 0 {
-			t.Fatalf("inserts %+v, told %v; want two full ones at once and nobody told yet", s.inserts, o.told)
+		if sent := s.soFar(); len(sent) != 2 || sent[1].at != 0 || o.soFar() != 0 {
+			t.Fatalf("inserts %+v, %d told; want two full ones at once and nobody told yet", sent, o.soFar())
 		}
-		time.Sleep(time.Minute)
+		lapse(time.Minute)
 		if len(s.inserts) != 3 || s.inserts[2].at != time.Second || !slices.Equal(s.inserts[2].ids, ids(6, 7)) {
 			t.Errorf("last insert %+v, want the rest at its age", s.inserts[len(s.inserts)-1])
 		}
@@ -201,7 +222,7 @@ func TestABatchIsCutAtItsBytes(t *testing.T) {
 		c.BatchBytes = Size(4*size + size/2)
 	}, s, func(t *testing.T, w *Writer, o *outcomes, reg *prometheus.Registry) {
 		o.add(t, w, numbers(10)...)
-		time.Sleep(time.Minute)
+		lapse(time.Minute)
 		for _, in := range s.inserts {
 			if len(in.ids) > 4 {
 				t.Errorf("%d rows of %d bytes in one insert of at most %d bytes", len(in.ids), size, w.cfg.BatchBytes)
@@ -209,6 +230,27 @@ func TestABatchIsCutAtItsBytes(t *testing.T) {
 		}
 		if len(s.stored) != 10 {
 			t.Errorf("%d rows stored", len(s.stored))
+		}
+	})
+}
+
+func TestARowLargerThanABatchGoesAlone(t *testing.T) {
+	s := &server{}
+	bubble(t, func(c *WriterConfig) { c.BatchBytes, c.BufferBytes = 4096, 4096 }, s, func(t *testing.T, w *Writer, o *outcomes, reg *prometheus.Registry) {
+		large := evaluation(1)
+		large.Detail = strings.Repeat("x", 10_000)
+		if err := w.AddEvaluations(t.Context(), []Evaluation{evaluation(0), large, evaluation(2)}, o.of("call")); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var sent [][]string
+		for _, in := range s.soFar() {
+			sent = append(sent, in.ids)
+		}
+		if !reflect.DeepEqual(sent, [][]string{ids(0), ids(1), ids(2)}) || len(o.told["call"]) != 1 {
+			t.Errorf("inserts %v, told %v", sent, o.told)
 		}
 	})
 }
@@ -240,7 +282,7 @@ func TestAFullBufferMakesWritersWaitAndLosesNothing(t *testing.T) {
 		}()
 		synctest.Wait()
 		close(hold)
-		time.Sleep(10 * time.Second)
+		lapse(10 * time.Second)
 		if len(s.stored) != 5 || len(o.told) != 5 || o.told["late"] != nil {
 			t.Errorf("stored %v, told %v; want five rows and nothing of the refused call", s.stored, o.told)
 		}
@@ -259,8 +301,8 @@ func TestFlushReturnsWhenRowsAreSettledWithoutManySmallInserts(t *testing.T) {
 			if err := w.Flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if len(o.told) != i+1 {
-				t.Fatalf("flush %d returned with %d calls told", i, len(o.told))
+			if o.soFar() != i+1 {
+				t.Fatalf("flush %d returned with %d calls told", i, o.soFar())
 			}
 		}
 		if took := time.Since(start); took != 4*time.Second || s.inserts[0].at != 0 {
@@ -328,7 +370,7 @@ func TestWhatTheGraceCannotSaveIsToldAsUnresolved(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- w.Run(ctx) }()
 		o.add(t, w, numbers(10)...)
-		time.Sleep(2 * time.Second)
+		lapse(2 * time.Second)
 		cancel()
 		start := time.Now()
 		if err := <-done; err != nil || time.Since(start) != 30*time.Second {
@@ -356,7 +398,7 @@ func TestOneBlockTouchesAtMostNinetyDays(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(time.Minute)
+		lapse(time.Minute)
 		if len(s.inserts) != 3 || len(s.stored) != 400 || len(o.told) != 400 {
 			t.Fatalf("%d inserts of %d rows, %d told; want 3 of 400", len(s.inserts), len(s.stored), len(o.told))
 		}

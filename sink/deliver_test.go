@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,17 +104,17 @@ func TestATransientFailureIsRepeatedUnderItsTokenUntilStored(t *testing.T) {
 func TestALongOutageIsWaitedOutAtALowRate(t *testing.T) {
 	for _, failure := range []int32{codeNetworkError, codeTooManyParts, codeNotEnoughSpace} {
 		t.Run(fmt.Sprint(failure), func(t *testing.T) {
-			down := true
+			var up atomic.Bool
 			s := &server{answer: func(insertion) error {
-				if down {
+				if !up.Load() {
 					return code(failure)
 				}
 				return nil
 			}}
 			bubble(t, func(c *WriterConfig) { c.BatchRows = 10 }, s, func(t *testing.T, w *Writer, o *outcomes, reg *prometheus.Registry) {
 				o.add(t, w, numbers(50)...)
-				time.Sleep(time.Hour)
-				if n := len(s.inserts); n > 25 || n < 12 {
+				lapse(time.Hour)
+				if n := len(s.soFar()); n > 25 || n < 12 {
 					t.Errorf("%d inserts in an hour, want one per 5 minutes after the start", n)
 				}
 				if !w.Blocked() {
@@ -122,10 +123,10 @@ func TestALongOutageIsWaitedOutAtALowRate(t *testing.T) {
 				if n, err := testutil.GatherAndCount(reg, "assay_sink_breaker_state"); n != 1 || err != nil {
 					t.Errorf("%d breaker series (%v)", n, err)
 				}
-				if len(o.told) != 0 {
-					t.Errorf("%d calls told during the outage", len(o.told))
+				if o.soFar() != 0 {
+					t.Errorf("%d calls told during the outage", o.soFar())
 				}
-				down = false
+				up.Store(true)
 				if err := w.Flush(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -300,19 +301,22 @@ func TestTooMuchPoisonInSmallBatchesStopsTheWriterToo(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- w.Run(t.Context()) }()
 		o := &outcomes{}
-		buried := 0
 		for i := 0; ; i++ {
 			if err := w.AddEvaluations(t.Context(), []Evaluation{evaluation(i)}, o.of(fmt.Sprint(i))); err != nil {
 				break
 			}
-			time.Sleep(time.Minute)
-			var poison *PoisonError
-			if told := o.told[fmt.Sprint(i)]; len(told) == 1 && errors.As(told[0], &poison) {
+			lapse(time.Minute)
+		}
+		var refused *InsertError
+		err := <-done
+		buried := 0
+		var poison *PoisonError
+		for _, told := range o.told {
+			if errors.As(told[0], &poison) {
 				buried++
 			}
 		}
-		var refused *InsertError
-		if err := <-done; !errors.As(err, &refused) || refused.Class != Fatal || buried != poisonFloor {
+		if !errors.As(err, &refused) || refused.Class != Fatal || buried != poisonFloor {
 			t.Errorf("run ended with %v after %d dead letters, want the class of a broken schema after %d", err, buried, poisonFloor)
 		}
 	})

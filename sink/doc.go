@@ -5,7 +5,7 @@
 // the call is durable, can never be stored, or stays unresolved because the writer
 // stops. It promises that no row is dropped in between: a full buffer makes Add wait,
 // and Kafka is the spool. One block goes out per flush, with every setting that
-// decides about duplicates written out, and with a token that belongs to that block
+// decides about deduplication written out, and with a token that belongs to that block
 // alone, so a resend after a lost answer is stored once. It does not promise order
 // between calls or tables.
 //

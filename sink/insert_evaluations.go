@@ -71,10 +71,13 @@ func evaluationsTable() table[Evaluation] {
 			case len(r.OptionProbs) > 0 && len(r.OptionProbs) != len(r.OptionNames):
 				return fmt.Errorf("%d probabilities for %d options", len(r.OptionProbs), len(r.OptionNames))
 			}
-			for _, v := range append([]float32{value(r.Score), value(r.Confidence), r.Outside}, r.OptionProbs...) {
-				if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-					return errors.New("a score, confidence or probability is not a number")
+			for _, v := range r.OptionProbs {
+				if !finite(v) {
+					return fmt.Errorf("probability %v is not a number", v)
 				}
+			}
+			if !finite(value(r.Score)) || !finite(value(r.Confidence)) || !finite(r.Outside) {
+				return fmt.Errorf("score %v, confidence %v or outside %v is not a number", value(r.Score), value(r.Confidence), r.Outside)
 			}
 			return errors.Join(
 				oneOf("status", r.Status, statuses),
@@ -110,6 +113,8 @@ func evaluationMethod(r *Evaluation) string {
 	}
 	return r.Method
 }
+
+func finite(f float32) bool { return !math.IsNaN(float64(f)) && !math.IsInf(float64(f), 0) }
 
 func value(f *float32) float32 {
 	if f == nil {

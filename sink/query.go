@@ -56,7 +56,7 @@ func read[T any](ctx context.Context, db *DB, q query, row func(scan func(...any
 	defer rows.Close()
 	var found []T
 	for rows.Next() {
-		r, err := row(rows.Scan)
+		r, err := row(func(to ...any) error { return inUTC(to, rows.Scan(to...)) })
 		if err != nil {
 			return nil, fmt.Errorf("query %s, row %d: %w", q.name, len(found)+1, err)
 		}
@@ -66,6 +66,27 @@ func read[T any](ctx context.Context, db *DB, q query, row func(scan func(...any
 		return nil, fmt.Errorf("query %s after %d rows: %w", q.name, len(found), err)
 	}
 	return found, nil
+}
+
+// inUTC puts scanned times into UTC: the driver gives some columns the server's zone,
+// whatever zone their type names. The moment is right, but it prints and compares as
+// another value.
+func inUTC(scanned []any, err error) error {
+	for _, to := range scanned {
+		switch t := to.(type) {
+		case *time.Time:
+			*t = t.UTC()
+		case **time.Time:
+			if *t != nil {
+				**t = (*t).UTC()
+			}
+		case *[]time.Time:
+			for i := range *t {
+				(*t)[i] = (*t)[i].UTC()
+			}
+		}
+	}
+	return err
 }
 
 // readOne is read for statements that answer with exactly one row.

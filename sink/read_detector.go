@@ -51,7 +51,8 @@ func (db *DB) JudgedRows(ctx context.Context, check, version string, from, to ti
 
 // SelectedWeights returns, over every row of a selected interaction in [from, to), the
 // sum of weights, the variance that the sum should have, and the number of rows. Each
-// position of the log counts, as it does in the ledger.
+// position of the log counts, as it does in the ledger. FINAL merges in key order and
+// so needs little memory over a whole day.
 func (db *DB) SelectedWeights(ctx context.Context, check string, from, to time.Time) (sw, varSum float64, n uint64, err error) {
 	type sums struct {
 		sw, varSum float64
@@ -59,12 +60,8 @@ func (db *DB) SelectedWeights(ctx context.Context, check string, from, to time.T
 	}
 	s, err := readOne(ctx, db, query{"monitor_selected_weights", watch, `
 		SELECT sum(1 / pi), sum((1 - pi) / (pi * pi)), count()
-		FROM (
-			SELECT pi FROM {{db}}.evaluations
-			WHERE check = {check:String} AND ts >= {from:DateTime('UTC')} AND ts < {to:DateTime('UTC')} AND repeat = 0
-			ORDER BY check, check_version, toStartOfMinute(ts), interaction_id, kafka_topic, kafka_partition, kafka_offset, element, repeat, evaluated_at DESC, inserted_at DESC
-			LIMIT 1 BY check, check_version, toStartOfMinute(ts), interaction_id, kafka_topic, kafka_partition, kafka_offset, element, repeat
-		)`},
+		FROM {{db}}.evaluations FINAL
+		WHERE check = {check:String} AND ts >= {from:DateTime('UTC')} AND ts < {to:DateTime('UTC')} AND repeat = 0`},
 		func(scan func(...any) error) (s sums, err error) { return s, scan(&s.sw, &s.varSum, &s.n) },
 		clickhouse.Named("check", check), atSecond("from", from), atSecond("to", to))
 	return s.sw, s.varSum, s.n, err

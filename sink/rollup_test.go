@@ -68,7 +68,7 @@ func TestLateRowsMakeTheirMinuteDirtyAndNoOther(t *testing.T) {
 	db := migratedDB(t)
 	ctx := t.Context()
 	exec(t, db, "INSERT INTO {{db}}.evaluations (check, check_version, ts, interaction_id, pi, status, score, evaluated_at, inserted_at) "+
-		"SELECT 'old', 'v', toDateTime64('2026-03-14 11:00:30', 3, 'UTC'), 'x', 1, 'ok', 1, toDateTime64('2026-03-14 11:00:30', 3, 'UTC'), toDateTime('2026-03-14 11:01:00', 'UTC')")
+		"SELECT 'old', 'v', now64(3, 'UTC') - INTERVAL 1 DAY, 'x', 1, 'ok', 1, now64(3, 'UTC') - INTERVAL 1 DAY, now('UTC') - INTERVAL 1 DAY")
 	before, err := db.Now(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestAMinuteWhoseRowsHaveExpiredKeepsItsSums(t *testing.T) {
 	db := migratedDB(t)
 	insertAll(t, db, evaluationsTable(), []Evaluation{evaluation(1)})
 	rollAll(t, db, noon.Add(time.Hour))
-	exec(t, db, "ALTER TABLE {{db}}.evaluations DROP PARTITION '2026-03-14'")
+	exec(t, db, "ALTER TABLE {{db}}.evaluations DROP PARTITION '"+noon.Format(time.DateOnly)+"'")
 	insertLabels(t, db, label{id: "int-000001", ts: noon, rater: "ann", revision: 1, passed: true, pi2: 1})
 	rollAll(t, db, noon.Add(2*time.Hour))
 	sums, err := db.Quality(t.Context(), "refunds", nil, noon, noon.Add(time.Hour))

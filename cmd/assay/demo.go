@@ -116,6 +116,7 @@ func (a *app) prepareDemo(env *environment, file *checks.File) error {
 		"ASSAY_MONITOR_CLOCK":         func() { env.Monitor.Clock = monitor.ClockEvent },
 		"ASSAY_MONITOR_EVERY":         func() { env.Monitor.Every = time.Second },
 		"ASSAY_MONITOR_IDLE":          func() { env.Monitor.Idle = 3 * time.Second },
+		"ASSAY_MONITOR_LOOKBACK":      func() { env.Monitor.Lookback = 5 * time.Second },
 		"ASSAY_CONSUMER_COMMIT_EVERY": func() { env.Consumer.CommitEvery = 250 * time.Millisecond },
 		"ASSAY_SINK_BATCH_AGE":        func() { env.Sink.BatchAge = 250 * time.Millisecond },
 		"ASSAY_KAFKA_START":           func() { env.Kafka.Start = "earliest" },
@@ -311,33 +312,41 @@ func (d *demoRun) play(ctx context.Context, day time.Duration) error {
 // have read its last minute.
 func (d *demoRun) settle(ctx context.Context) error {
 	want := uint64(d.tally.Counts(nil).Total())
-	end := d.sim.Options().End
-	ctx, cancel := context.WithTimeoutCause(ctx, demoSettle,
-		fmt.Errorf("the last rows of the day did not arrive within %s; assay doctor may say why", demoSettle))
+	last := d.events[len(d.events)-1].Time
+	ctx, cancel := context.WithTimeout(ctx, demoSettle)
 	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
+	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		s := d.sys.monitor.Snapshot()
-		if s != nil && !s.ClosedUntil.Before(end.Add(-2*time.Minute)) && counted(s) == want {
+		read, _, err := d.counted(ctx)
+		closed := time.Time{}
+		if s := d.sys.monitor.Snapshot(); s != nil {
+			closed = s.ClosedUntil
+		}
+		if err == nil && read == want && !closed.Before(last.Truncate(time.Minute)) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			if err == nil {
+				err = fmt.Errorf("%d of %d interactions are counted, minutes are closed to %s of %s",
+					read, want, closed.Format("15:04"), last.Format("15:04"))
+			}
+			return fmt.Errorf("the last rows of the day did not arrive within %s: %w", demoSettle, err)
 		case <-tick.C:
 		}
 	}
 }
 
-// counted is how many interactions of the last day the ledger holds.
-func counted(s *monitor.Snapshot) uint64 {
-	for _, c := range s.Checks {
-		if c.Current && c.Integrity != nil {
-			return c.Integrity.Interactions
-		}
+// counted is how many interactions and dead letters of the day the ledger holds.
+func (d *demoRun) counted(ctx context.Context) (interactions, dead uint64, err error) {
+	opts := d.sim.Options()
+	sums, err := d.store.db.PopulationSums(ctx, "", opts.Start.Add(-time.Hour), opts.End.Add(time.Hour))
+	for _, s := range sums {
+		interactions += s.Interactions
+		dead += s.DeadLettered
 	}
-	return 0
+	return interactions, dead, err
 }
 
 // truth is what the simulated judge knows: the class that the bank gives an answer.

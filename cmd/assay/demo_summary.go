@@ -150,11 +150,20 @@ func (d *demoRun) summarizeAlarms(alarms []monitor.Alarm) {
 	for _, al := range alarms {
 		closed, after := "-", "-"
 		if al.ClosedAt != nil {
-			closed, after = al.ClosedAt.Format("15:04"), al.ClosedAt.Sub(to).Truncate(time.Minute).String()
+			closed, after = al.ClosedAt.Format("15:04"), hoursMinutes(al.ClosedAt.Sub(to))
 		}
-		t.AppendRow([]any{al.Check, al.Slice.String(), al.OpenedAt.Format("15:04"), al.OpenedAt.Sub(from).Truncate(time.Minute), closed, after})
+		t.AppendRow([]any{al.Check, al.Slice.String(), al.OpenedAt.Format("15:04"), hoursMinutes(al.OpenedAt.Sub(from)), closed, after})
 	}
 	t.Render()
+}
+
+// hoursMinutes writes a duration as 1h05m.
+func hoursMinutes(d time.Duration) string {
+	sign := ""
+	if d < 0 {
+		sign, d = "-", -d
+	}
+	return fmt.Sprintf("%s%dh%02dm", sign, int(d.Hours()), int(d.Minutes())%60)
 }
 
 // checkAlarms is an error when the fall went unnoticed or an alarm stayed open.
@@ -172,15 +181,9 @@ func checkAlarms(alarms []monitor.Alarm) error {
 
 // checkLedger holds the sums against what the simulator wrote.
 func (d *demoRun) checkLedger(ctx context.Context) error {
-	opts := d.sim.Options()
-	sums, err := d.store.db.PopulationSums(ctx, "", opts.Start.Add(-time.Hour), opts.End.Add(time.Hour))
+	read, dead, err := d.counted(ctx)
 	if err != nil {
 		return err
-	}
-	var read, dead uint64
-	for _, s := range sums {
-		read += s.Interactions
-		dead += s.DeadLettered
 	}
 	records, broken := d.tally.Records()
 	wrote := uint64(d.tally.Counts(nil).Total())

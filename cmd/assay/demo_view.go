@@ -104,12 +104,12 @@ func (v *demoView) tellAlarms(s *monitor.Snapshot) {
 		switch {
 		case al.State == "closed":
 			if !known {
-				fmt.Fprintf(out, "ALARM OPENED  %s  %s, %s: %s\n", al.OpenedAt.Format("15:04"), al.Check, al.Slice, al.Summary)
+				fmt.Fprintf(out, "ALARM OPENED  %s  %s\n", al.OpenedAt.Format("15:04"), al.Summary)
 			}
-			fmt.Fprintf(out, "ALARM CLOSED  %s  %s, %s: the rate since the opening is back above its bound\n",
+			fmt.Fprintf(out, "ALARM CLOSED  %s  %s on %s: the rate since the opening is back above its bound\n",
 				al.ClosedAt.Format("15:04"), al.Check, al.Slice)
 		default:
-			fmt.Fprintf(out, "ALARM OPENED  %s  %s, %s: %s\n", al.OpenedAt.Format("15:04"), al.Check, al.Slice, al.Summary)
+			fmt.Fprintf(out, "ALARM OPENED  %s  %s\n", al.OpenedAt.Format("15:04"), al.Summary)
 		}
 	}
 }

@@ -74,6 +74,7 @@ func readEnvironment(ctx context.Context, environ []string) (environment, error)
 		host, _ := os.Hostname()
 		env.Worker = fmt.Sprintf("%s-%d", host, os.Getpid())
 	}
+	env.Chdb.DataDir = env.DataDir
 	err = errors.Join(
 		env.Consumer.Validate(), env.DeadLetter.Validate(), env.Decode.Validate(), env.Judge.Validate(),
 		env.Sink.Validate(), env.Chdb.Validate(), env.Monitor.Validate(), env.HTTP.Validate(),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -121,10 +122,14 @@ func recordVersions(ctx context.Context, db *sink.DB, file *checks.File, stacks 
 			return fmt.Errorf("check %s: %w", c.Name, err)
 		}
 		def := ev.Definition()
+		text, err := json.Marshal(def)
+		if err != nil {
+			return fmt.Errorf("check %s: its definition: %w", c.Name, err)
+		}
 		row := sink.CheckVersion{
 			Check: c.Name, Version: c.Version, Evaluator: c.Evaluator, QuestionKind: string(def.Kind),
 			PassLine: def.PassLine, PassOptions: def.Pass, Judge: c.Judge, JudgeFingerprint: stacks[c.Judge].fingerprint,
-			Definition: jsonText(def), FirstSeen: now.UTC(),
+			Definition: string(text), FirstSeen: now.UTC(),
 		}
 		for _, o := range def.Options {
 			row.OptionNames = append(row.OptionNames, o.Key)

@@ -3,8 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,8 +52,10 @@ ID is the interaction's id, or topic/partition/offset[#element] when the log car
 func (a *app) printWhy(why server.Explanation) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "interaction %s\n", why.ID)
+	if p := why.Position; p != nil {
+		fmt.Fprintf(&b, "  log     %s/%d offset %d, element %d\n", p.Topic, p.Partition, p.Offset, p.Element)
+	}
 	if why.Text != nil {
-		fmt.Fprintf(&b, "  at      %s, %s/%d offset %d\n", why.Text.Time.Format(time.RFC3339), why.Text.Topic, why.Text.Partition, why.Text.Offset)
 		fmt.Fprintf(&b, "  input   %s\n  output  %s\n", oneLine(why.Text.Input), oneLine(why.Text.Output))
 	}
 	for _, c := range why.Checks {
@@ -61,14 +64,45 @@ func (a *app) printWhy(why server.Explanation) error {
 			fmt.Fprintf(&b, "  %s\n", c.Because)
 		}
 		for _, r := range c.Rows {
-			fmt.Fprintf(&b, "  %s\n", describeRow(r))
+			fmt.Fprintf(&b, "  %s\n", describeJudgement(r))
 		}
+	}
+	for _, d := range why.DeadLetters {
+		fmt.Fprintf(&b, "\ndead letter: %s: %s\n", d.Reason, oneLine(d.Error))
 	}
 	for _, n := range why.Notes {
 		fmt.Fprintf(&b, "\n%s\n", n)
 	}
 	_, err := fmt.Fprint(a.out, b.String())
 	return err
+}
+
+// describeJudgement is a stored judgement in one line.
+func describeJudgement(r server.Judgement) string {
+	var parts []string
+	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if r.Status == "ok" {
+		passed := "failed"
+		if r.Passed != nil && *r.Passed {
+			passed = "passed"
+		}
+		say("%s: %s", passed, r.Option)
+		if r.Score != nil {
+			say("score %.3f", *r.Score)
+		}
+		for _, k := range slices.Sorted(maps.Keys(r.Probabilities)) {
+			say("p(%s) %.3f", k, r.Probabilities[k])
+		}
+	} else {
+		say("%s: %s", r.Status, r.Reason)
+	}
+	say("pi %g", r.Pi)
+	say("by %s", strings.TrimSpace(r.Judge+" "+r.JudgeModel))
+	say("version %s", r.Version)
+	if !r.Current {
+		say("not the checks file's version")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // oneLine is a text in one line of a terminal.

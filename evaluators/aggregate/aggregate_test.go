@@ -41,7 +41,7 @@ func TestFailuresStandBesideTheRate(t *testing.T) {
 	if s.Items != 10 || s.Missing != .5 || s.Reasons["prose"] != 2 || s.Statuses[evaluators.NotApplicable] != 2 || s.Cached != 1 {
 		t.Errorf("%+v", s)
 	}
-	if s.Options["C"] != 2 || len(s.Options) != 5 || len(s.Statuses) != 5 || s.InputTokens != 400 || s.OutputTokens != 4 || math.Abs(s.USD-.004) > 1e-12 || s.Estimated {
+	if s.Options["C"] != 2 || len(s.Options) != 5 || len(s.Statuses) != 5 || s.Usage.InputTokens != 400 || s.Usage.OutputTokens != 4 || math.Abs(s.Usage.USD-.004) > 1e-12 || s.Usage.Estimated {
 		t.Errorf("options %v, cost %+v", s.Options, s)
 	}
 }

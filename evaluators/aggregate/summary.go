@@ -31,11 +31,16 @@ type Summary struct {
 	// none. What was not applicable should not.
 	Missing float64
 
+	Usage  Usage
+	Cached int // answers that cost nothing
+}
+
+// Usage is what the results cost together.
+type Usage struct {
 	InputTokens  int64
 	OutputTokens int64
 	USD          float64
 	Estimated    bool // some of it is reserves of usage that nobody stated
-	Cached       int  // answers that cost nothing
 }
 
 var statuses = []evaluators.Status{evaluators.OK, evaluators.Unscored, evaluators.NotApplicable, evaluators.Shed, evaluators.Error}
@@ -64,10 +69,10 @@ func Summarise(results []evaluators.Result, confidence float64) (Summary, error)
 			s.Options[name] += 0
 		}
 		s.Statuses[r.Status]++
-		s.InputTokens += r.Usage.InputTokens
-		s.OutputTokens += r.Usage.OutputTokens
-		s.USD += r.Usage.USD
-		s.Estimated = s.Estimated || r.Usage.Estimated
+		s.Usage.InputTokens += r.Usage.InputTokens
+		s.Usage.OutputTokens += r.Usage.OutputTokens
+		s.Usage.USD += r.Usage.USD
+		s.Usage.Estimated = s.Usage.Estimated || r.Usage.Estimated
 		if r.Detail["cached"] == true {
 			s.Cached++
 		}

@@ -42,7 +42,7 @@ type BreakerDeps struct {
 	Log      *slog.Logger
 	Meters   *Meters                     // or nil
 	Probe    func(context.Context) error // or nil: only questions probe
-	OnChange func(State)                 // or nil; called without a lock, in order of no promise: read State
+	OnChange func(State)                 // or nil; called without a lock, so two changes may arrive swapped: State is the truth
 }
 
 // Breaker stops asking a judge that fails everybody: at once after a *FatalError,

@@ -90,6 +90,7 @@ func (b *Budget) Restore(at time.Time, s Spending) {
 	b.turn(dayOf(b.deps.Now()))
 	if dayOf(at) == b.day {
 		b.spent = b.spent.add(s)
+		b.deps.Meters.budget(b.ratio())
 	}
 }
 
@@ -150,6 +151,7 @@ func (b *Budget) reserve(r Spending) (day int64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.turn(dayOf(now))
+	defer func() { b.deps.Meters.budget(b.ratio()) }() // a new day shows before its first answer
 	after := b.spent.add(b.reserved).add(r)
 	if over(after.USD, b.limits.USD*b.share, b.limits.USD > 0) ||
 		over(float64(after.Calls), float64(b.limits.Calls)*b.share, b.limits.Calls > 0) ||

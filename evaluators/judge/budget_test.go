@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -57,11 +56,11 @@ func TestTheBudgetIsNeverPassedTogether(t *testing.T) {
 	var spent, calls, tokens atomic.Int64 // nano USD
 	var b *Budget
 	next := judgeFunc(func(context.Context, Question) (Answer, error) {
-		u := Usage{InputTokens: 200 + rand.Int64N(801), OutputTokens: 1 + rand.Int64N(10)} // never more than the reserve
+		n := calls.Add(1)
+		u := Usage{InputTokens: 200 + n*337%801, OutputTokens: 1 + n%10} // never more than the reserve
 		spent.Add(int64(1e9 * price.usd(u)))
-		calls.Add(1)
 		tokens.Add(u.InputTokens + u.OutputTokens)
-		if rand.N(10) == 0 {
+		if n%10 == 0 {
 			return Answer{}, &UnusableError{Reason: ReasonProse, Spent: Spent{Usage: u, Attempts: 1}}
 		}
 		a := yes()

@@ -159,6 +159,9 @@ func (l *loader) budget(j *Judge, m *mapping) {
 		}
 		return
 	}
+	if j.Kind != KindOpenAI {
+		return // the kind itself is at fault
+	}
 	priced := j.Price != nil && j.Price.InputPerMillion+j.Price.OutputPerMillion > 0
 	bounded := func(key string) bool {
 		// A limit that is there but wrong has its own fault.

@@ -46,7 +46,11 @@ func alarmID(check, version string, slice interaction.Slice, minute time.Time) s
 // closes those that may close. It changes the detectors in after, which are copies,
 // and returns every alarm that is open or was lately, newest revision each.
 func (m *Monitor) judgeAlarms(ctx context.Context, after map[string]watch, v view) (map[string]sink.Alarm, error) {
-	stored, err := m.store.Alarms(ctx, v.now.Add(-alarmsShown))
+	since := v.now.Add(-alarmsShown)
+	if v.now.IsZero() {
+		since = time.Unix(0, 0) // no log yet: year 0 is no time that ClickHouse knows
+	}
+	stored, err := m.store.Alarms(ctx, since)
 	if err != nil {
 		return nil, fmt.Errorf("alarms: %w", err)
 	}

@@ -44,5 +44,10 @@ func restore(s sink.DetectorState, slice interaction.Slice, l limits) (detector,
 	if d.note.Hours == nil {
 		d.note.Hours = map[int64]uint64{}
 	}
+	if s.NullRate != l.null {
+		// evidence against one rate says nothing against another: under a lowered
+		// target, what was gathered against the old one would ring at once
+		d.restart(d.minute, fmt.Sprintf("tolerated failures were %.4g and are now %.4g: target or tolerance changed", s.NullRate, l.null))
+	}
 	return d, nil
 }

@@ -79,7 +79,7 @@ func TestTheExporterShowsTheSnapshot(t *testing.T) {
 	f("assay_monitor_last_refresh_timestamp_seconds{}", float64(w.now.Unix()))
 
 	// both ends at .95 everywhere, at .999 for 24h only; the wider one is wider
-	lower, wide := series["assay_quality_pass_rate_lower{"+all2("0.95", "24h")+"}"], series["assay_quality_pass_rate_lower{"+all2("0.999", "24h")+"}"]
+	lower, wide := series["assay_quality_pass_rate_lower{"+atLevel("0.95", "24h")+"}"], series["assay_quality_pass_rate_lower{"+atLevel("0.999", "24h")+"}"]
 	if !(0 < wide && wide < lower && lower < .75) {
 		t.Errorf("lower ends %v at .95 and %v at .999", lower, wide)
 	}
@@ -94,7 +94,7 @@ func TestTheExporterShowsTheSnapshot(t *testing.T) {
 	}
 }
 
-func all2(level, window string) string {
+func atLevel(level, window string) string {
 	return "check=refund,check_version=v1,level=" + level + ",window=" + window
 }
 

@@ -15,18 +15,17 @@ import (
 // memory is a store for what needs thousands of rounds or a store that fails. The
 // scenarios run on it and on the real engine, so it cannot drift away from SQL unseen.
 type memory struct {
-	clock       time.Time
-	rows        map[string]map[time.Time][]sink.Evaluation // by check and minute, one per interaction
-	cells       []sink.Population
-	dirty       map[string]map[time.Time]bool
-	dirtyCells  map[string]map[time.Time]bool
-	quality     map[string]map[time.Time][]sink.Evaluation // what was rolled up
-	population  map[string]map[time.Time][]sink.Population
-	logTime     time.Time
-	states      map[string]sink.DetectorState // by check, version, slice and detector
-	alarms      map[string]sink.Alarm
-	refuse      map[string]int // by method: calls until it fails once
-	judgedCalls int
+	clock      time.Time
+	rows       map[string]map[time.Time][]sink.Evaluation // by check and minute, one per interaction
+	cells      []sink.Population
+	dirty      map[string]map[time.Time]bool
+	dirtyCells map[string]map[time.Time]bool
+	quality    map[string]map[time.Time][]sink.Evaluation // what was rolled up
+	population map[string]map[time.Time][]sink.Population
+	logTime    time.Time
+	states     map[string]sink.DetectorState // by check, version, slice and detector
+	alarms     map[string]sink.Alarm
+	refuse     map[string]int // by method: calls until it fails once
 }
 
 var errRefused = errors.New("refused by the test")
@@ -273,7 +272,6 @@ func (m *memory) SelectedWeights(_ context.Context, check string, from, to time.
 }
 
 func (m *memory) JudgedRows(_ context.Context, check, version string, from, to time.Time) ([]sink.JudgedRow, error) {
-	m.judgedCalls++
 	var out []sink.JudgedRow
 	for _, minute := range minutesOf(m.rows[check], from, to) {
 		for _, r := range m.rows[check][minute] {

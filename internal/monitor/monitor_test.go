@@ -1,12 +1,14 @@
 package monitor
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,6 +200,31 @@ func TestAnAlarmThatAPersonClosedDoesNotComeBackFromOldEvidence(t *testing.T) {
 	}
 }
 
+// Under a lowered target, what was gathered against the old one must not ring.
+func TestANewTargetBeginsTheEvidenceAnew(t *testing.T) {
+	store := newMemory()
+	file := aFile(.99, .001, 1, 4)
+	w := newWorld(t, store, file)
+	w.load(3*time.Hour, batch{check: "refund", pi: 1, ok: 200, pass: 191})
+	w.round()
+	before := w.state("all").Detector
+	if before.EValue < 2000 || before.State != DetectorWatching {
+		t.Fatalf("detector %+v: the test needs much evidence and no alarm yet", before)
+	}
+	next := *file
+	next.Checks = []checks.Check{file.Checks[0]}
+	next.Checks[0].Alert.Target = .90
+	next.Alerts.MaxFalseAlarmsPerYear = 400 // and a limit below the old evidence
+	w.file = &next
+	w.restart()
+	w.load(10*time.Minute, batch{check: "refund", pi: 1, ok: 10, pass: 10})
+	w.round()
+	after := w.state("all").Detector
+	if after.State != DetectorWatching || after.EValue > 100 || after.LastRestart == nil || !strings.Contains(after.RestartedFor, "target or tolerance changed") {
+		t.Errorf("detector %+v: want evidence that begins anew, and why", after)
+	}
+}
+
 func TestCloseManualLeavesTheAlarmToPeople(t *testing.T) {
 	file := aFile(.90, .02, .5, 4)
 	file.Checks[0].Alert.Close = "manual"
@@ -283,6 +310,44 @@ func TestWithoutALogThereIsASnapshotWithoutNumbers(t *testing.T) {
 	}
 }
 
+func TestBetweenIsTheRateOfItsMinutesAndOfItsVersion(t *testing.T) {
+	w := newWorld(t, newMemory(), aFile(.90, .02, .5, 4))
+	w.load(time.Hour, batch{check: "refund", pi: .5, ok: 60, pass: 60})
+	w.load(time.Hour, batch{check: "refund", pi: .5, ok: 60, pass: 30})
+	w.round()
+	from := morning.Add(time.Hour)
+	e, err := Between(t.Context(), w.store, "refund", "v1", nil, from, from.Add(time.Hour))
+	if err != nil || e.N != 60 || e.PassRate.Value == nil || *e.PassRate.Value != .5 {
+		t.Errorf("second hour %+v, %v, want 30 of 60", e, err)
+	}
+	if e, err = Between(t.Context(), w.store, "refund", "v2", nil, from, from.Add(time.Hour)); err != nil || e.N != 0 || e.PassRate.Value != nil {
+		t.Errorf("a version without rows: %+v, %v", e, err)
+	}
+}
+
+// Seven minutes divide no hour: the store's buckets and the points must still begin at
+// the same moments.
+func TestPointsAndBucketsBeginTogetherAtAnyStep(t *testing.T) {
+	store := newEngine(t)
+	w := newWorld(t, store, aFile(.90, .02, 1, 4))
+	w.load(time.Hour, batch{check: "refund", pi: 1, ok: 60, pass: 30})
+	w.round()
+	points, err := Series(t.Context(), store, "refund", "v1", nil, morning, morning.Add(time.Hour), 7*time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n, full uint64
+	for _, p := range points {
+		n += p.N
+		if p.N == 7 {
+			full++
+		}
+	}
+	if n != 60 || full < 7 || points[0].From.After(morning) || points[0].To.Before(morning) {
+		t.Errorf("%d rows in %d points, %d of them with their 7: want all 60, and whole points", n, len(points), full)
+	}
+}
+
 func TestSeriesKeepsGapsAsGaps(t *testing.T) {
 	w := newWorld(t, newMemory(), aFile(.90, .02, .5, 4))
 	w.load(time.Hour, batch{check: "refund", pi: .5, ok: 40, pass: 30, failed: 10})
@@ -313,26 +378,35 @@ func TestSeriesKeepsGapsAsGaps(t *testing.T) {
 	}
 }
 
+// countingStore counts rounds by their first question.
+type countingStore struct {
+	*memory
+	rounds atomic.Int64
+}
+
+func (c *countingStore) Now(ctx context.Context) (time.Time, error) {
+	c.rounds.Add(1)
+	return c.memory.Now(ctx)
+}
+
 func TestRunMakesARoundAtOnceAndThenEveryInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newMemory()
+		store := &countingStore{memory: newMemory()}
+		store.refuse["LogTimes"] = 3 // a failed round is only late
 		cfg := Config{Every: 15 * time.Second, Grace: 5 * time.Minute, Idle: 10 * time.Minute, Clock: ClockWall, Lookback: 5 * time.Minute, Stale: 5 * time.Minute}
 		m, err := New(cfg, Deps{Store: store, Checks: aFile(.9, .02, 1, 4), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Reg: prometheus.NewRegistry(), Now: time.Now})
 		if err != nil {
 			t.Fatal(err)
 		}
-		start := store.clock
 		ended := make(chan error, 1)
 		go func() { ended <- m.Run(t.Context()) }() // ends with the bubble's context
 		synctest.Wait()
-		if rounds := store.clock.Sub(start) / time.Second; rounds != 1 || m.Snapshot() == nil {
+		if rounds := store.rounds.Load(); rounds != 1 || m.Snapshot() == nil {
 			t.Errorf("%d rounds at the start, want 1", rounds)
 		}
-		// a failed round is only late
-		store.refuse["LogTimes"] = 2
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if rounds := store.clock.Sub(start) / time.Second; rounds != 5 {
+		if rounds := store.rounds.Load(); rounds != 5 {
 			t.Errorf("%d rounds after a minute, want 5", rounds)
 		}
 		if age := time.Since(m.Snapshot().At); age > time.Second {

@@ -28,7 +28,9 @@ func Series(ctx context.Context, store bucketReader, check, version string, slic
 	if step < time.Minute || step%time.Minute != 0 {
 		return nil, fmt.Errorf("step %v: want whole minutes", step)
 	}
-	from, to = from.UTC().Truncate(step), to.UTC()
+	// buckets begin at multiples of step since 1970; Truncate counts from the year 1
+	seconds := int64(step / time.Second)
+	from, to = time.Unix(from.Unix()/seconds*seconds, 0).UTC(), to.UTC()
 	if n := to.Sub(from) / step; !from.Before(to) || n > maxPoints {
 		return nil, fmt.Errorf("%v from %s to %s: want 1 to %d steps", step, from, to, maxPoints)
 	}

@@ -14,6 +14,7 @@ type metrics struct {
 	evaluations  *prometheus.CounterVec // by check, status
 	deadLetters  *prometheus.CounterVec // by topic, reason
 	recovered    *prometheus.CounterVec // by check
+	panics       *prometheus.CounterVec // by check
 	textLost     prometheus.Counter
 }
 
@@ -30,6 +31,8 @@ func newMetrics(reg prometheus.Registerer, f *checks.File) *metrics {
 			Name: "assay_dead_letters_total", Help: "Records or elements that could not be used."}, []string{"topic", "reason"}),
 		recovered: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "assay_recovery_skipped_total", Help: "Judgements that an earlier owner had finished."}, []string{"check"}),
+		panics: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "assay_judging_panics_total", Help: "Judgements that ended in a panic; their rows have status error."}, []string{"check"}),
 		textLost: with.NewCounter(prometheus.CounterOpts{
 			Name: "assay_texts_lost_total", Help: "Texts of judged interactions that ClickHouse rejected."}),
 	}
@@ -37,13 +40,14 @@ func newMetrics(reg prometheus.Registerer, f *checks.File) *metrics {
 		Name: "assay_sampling_rate", Help: "Inclusion probability in force."}, []string{"check", "stratum"})
 	for _, s := range f.Sources {
 		m.interactions.WithLabelValues(s.Topic)
-		for _, reason := range decode.Reasons() {
+		for _, reason := range append(decode.Reasons(), reasonRowRejected, reasonFault) {
 			m.deadLetters.WithLabelValues(s.Topic, reason)
 		}
 	}
 	for _, c := range f.Checks {
 		rate.WithLabelValues(c.Name, "").Set(c.Sample.Rate)
 		m.recovered.WithLabelValues(c.Name)
+		m.panics.WithLabelValues(c.Name)
 		for _, d := range []string{"filtered", "not_applicable", "sampled_out", "selected"} {
 			m.decisions.WithLabelValues(c.Name, d)
 		}

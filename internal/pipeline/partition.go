@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"assay/consumer"
@@ -27,6 +26,7 @@ type partition struct {
 	ledger   *sampler.Ledger
 	answered map[sink.AnswerKey]struct{} // immutable
 	queues   []*queue                    // by check; checks with one judge share it
+	letters  *queue                      // dead letters of refused rows: they wait for the sink, and must not take a judge's slot
 
 	judging context.Context // of judgements and of the rows they hand over
 	revoke  context.CancelCauseFunc
@@ -57,73 +57,116 @@ func (p *Pipeline) newPartition(a consumer.Assignment, from int64, answered map[
 		}
 		pt.queues = append(pt.queues, q)
 	}
+	pt.letters = newSlots(1).queue()
 	return pt
 }
 
-// Handle decodes a record, decides, counts, and starts what has to be judged. The
-// ledger learns of the record before anything of it can be resolved, so a watermark
-// never passes an offset that is not counted.
-func (pt *partition) Handle(_ context.Context, d consumer.Delivery) {
-	p, rec := pt.pipeline, d.Record
+// Handle decodes a record, decides, counts, and starts what has to be judged.
+func (pt *partition) Handle(ctx context.Context, d consumer.Delivery) {
+	u, jobs, outcome := pt.take(&d)
+	switch {
+	case d.Below: // resolved by an earlier owner: counted again, nothing else
+	case u == nil:
+		d.Resolve(outcome)
+	default:
+		d.Record = interaction.Record{} // the unit outlives the bytes
+		pt.start(ctx, u, jobs, d)
+	}
+}
+
+// take counts a record and returns what has to be done about it: a unit and its
+// judgements, or why it needs nothing. The ledger learns of the record before anything
+// of it can be resolved, so a watermark never passes an offset that is not counted.
+func (pt *partition) take(d *consumer.Delivery) (*unit, []job, consumer.Outcome) {
+	defer pt.trim()
+	p, rec := pt.pipeline, &d.Record
+	rec.Time = plausible(rec.Time, epoch1970)
 	res := p.decode(d)
 	logMinute := minuteOf(rec.Time)
 	pt.cells = pt.cells[:0]
-
 	for _, reason := range res.Skips {
 		pt.cells = append(pt.cells, sampler.Cell{Minute: logMinute, Decision: "no_interaction", Reason: reason})
 	}
 	for _, bad := range res.Bad {
 		pt.cells = append(pt.cells, sampler.Cell{Minute: logMinute, Decision: "dead_lettered", Reason: bad.Reason})
 	}
-	u := &unit{delivery: d, outcome: consumer.NotNeeded}
+	outcome := consumer.NotNeeded
 	if len(res.Interactions) == 0 {
-		u.outcome = consumer.NoInteraction
+		outcome = consumer.NoInteraction
 	}
 	var jobs []job
 	for i := range res.Interactions {
-		jobs = pt.decide(&res.Interactions[i], d.Below, u, jobs)
+		it := &res.Interactions[i]
+		it.Time = plausible(it.Time, rec.Time)
+		more, answered := pt.decide(it, d.Below, jobs)
+		if answered {
+			outcome = consumer.Durable
+		}
+		if len(more) > len(jobs) {
+			more[len(jobs)].text = true
+		}
+		jobs = more
 	}
-	if d.Below { // resolved by an earlier owner: counted again, nothing else
-		pt.ledger.Count(rec.Offset, rec.Time, false, pt.cells)
-		return
+	open := !d.Below && len(jobs)+len(res.Bad) > 0
+	pt.ledger.Count(rec.Offset, rec.Time, open, pt.cells)
+	if d.Below {
+		return nil, nil, outcome
 	}
 	p.count(pt.topic, res, pt.cells)
-
-	dead := pt.deadLetters(rec, res.Bad)
-	open := len(jobs)+len(dead) > 0
-	pt.ledger.Count(rec.Offset, rec.Time, open, pt.cells)
 	if !open {
-		d.Resolve(u.outcome)
-		return
+		return nil, nil, outcome
 	}
-	u.open(len(jobs), len(dead) > 0)
-	if len(dead) > 0 { // a full buffer blocks here on purpose: fetching stops
-		pt.addDeadLetters(u, dead)
+	letter := pt.letter(rec)
+	if len(res.Bad) > 0 {
+		p.fill(&letter, rec, res.Bad)
+	}
+	return newUnit(pt, letter, len(jobs), len(res.Bad) > 0), jobs, outcome
+}
+
+// start sets a record's rows on their way; end is told when they are durable.
+func (pt *partition) start(ctx context.Context, u *unit, jobs []job, end ending) {
+	u.end = end
+	if u.dead {
+		// A full buffer blocks here on purpose, so that fetching stops. The wait ends
+		// with ctx: a drain cannot begin before Handle has returned.
+		pt.addDeadLetter(ctx, u, u.letter)
 	}
 	for _, j := range jobs {
+		j.unit = u
 		pt.queues[j.check].put(func() { pt.judge(j) })
 	}
 }
 
+// maxSpareCells is how many cells are kept between records: no giant that one record of
+// many elements made.
+const maxSpareCells = 4096
+
+func (pt *partition) trim() {
+	if cap(pt.cells) > maxSpareCells {
+		pt.cells = nil
+	}
+}
+
 // decode reads the record, unless handling it has panicked before.
-func (p *Pipeline) decode(d consumer.Delivery) decode.Result {
+func (p *Pipeline) decode(d *consumer.Delivery) decode.Result {
 	if d.Fault != "" {
 		return decode.Result{
 			Bad:     []decode.Bad{{Reason: d.Fault, Error: "handling this record panicked again and again; the log has the stack"}},
-			Outcome: decode.DeadLetter,
+			Format:  "unknown",
+			Outcome: decode.DeadLetter, Envelope: "none",
 		}
 	}
 	return p.deps.Decoder.Decode(d.Record)
 }
 
-// decide counts one interaction and collects the judgements it needs.
-func (pt *partition) decide(it *interaction.Interaction, below bool, u *unit, jobs []job) []job {
+// decide counts one interaction and collects the judgements it needs. It reports
+// whether an earlier owner has finished one of them.
+func (pt *partition) decide(it *interaction.Interaction, below bool, jobs []job) (_ []job, answered bool) {
 	p := pt.pipeline
 	minute := minuteOf(it.Time)
 	pt.cells = append(pt.cells, sampler.Cell{Minute: minute, Decision: "interaction"})
 	pt.decisions = p.sampler.Decide(it, pt.decisions[:0])
-	first := true
-	for i, d := range pt.decisions {
+	for _, d := range pt.decisions {
 		c := &p.checks[d.Check]
 		pt.cells = append(pt.cells, sampler.Cell{
 			Minute: minute, Check: c.Name, Version: c.Version, Stratum: d.Stratum,
@@ -135,13 +178,12 @@ func (pt *partition) decide(it *interaction.Interaction, below bool, u *unit, jo
 		key := sink.AnswerKey{Offset: uint64(it.Offset), Element: uint16(it.Element), Check: c.Name, Version: c.Version}
 		if _, ok := pt.answered[key]; ok {
 			p.metrics.recovered.WithLabelValues(c.Name).Inc()
-			u.outcome = consumer.Durable
+			answered = true
 			continue
 		}
-		jobs = append(jobs, job{unit: u, it: it, check: d.Check, decision: pt.decisions[i], text: first})
-		first = false
+		jobs = append(jobs, job{it: it, check: d.Check, decision: d})
 	}
-	return jobs
+	return jobs, answered
 }
 
 // Flush makes the ledger durable up to a watermark; the committer calls it before it
@@ -176,23 +218,13 @@ func (pt *partition) population(counts []sampler.Count) []sink.Population {
 // Drain forgets what has not started, gives running judgements until ctx ends and then
 // cuts them off: no row, not resolved. Then it makes finished rows durable.
 func (pt *partition) Drain(ctx context.Context) error {
-	for _, q := range pt.queues {
-		q.drop()
-	}
-	var cut error
-	for _, q := range pt.queues {
-		if err := q.wait(ctx); err != nil {
-			cut = err
-			break
-		}
-	}
+	pt.drop()
+	cut := pt.wait(ctx)
 	if cut == nil {
 		return nil
 	}
 	pt.revoke(errRevoked)
-	for _, q := range pt.queues {
-		_ = q.wait(context.WithoutCancel(ctx)) // a cut-off judge returns at once
-	}
+	_ = pt.wait(context.WithoutCancel(ctx)) // a cut-off judge returns at once
 	return cut
 }
 
@@ -203,57 +235,43 @@ func (pt *partition) FlushRows(ctx context.Context) error {
 
 // Close ends what the partition still holds; nothing of it is resolved any more.
 func (pt *partition) Close() {
+	pt.drop()
+	pt.revoke(errRevoked)
+	_ = pt.wait(context.Background()) // its end is no error
+}
+
+// drop forgets what has not started, in every queue.
+func (pt *partition) drop() {
 	for _, q := range pt.queues {
 		q.drop()
 	}
-	pt.revoke(errRevoked)
+	pt.letters.drop()
+}
+
+// wait returns when nothing that was dropped runs any more.
+func (pt *partition) wait(ctx context.Context) error {
 	for _, q := range pt.queues {
-		_ = q.wait(context.Background())
+		if err := q.wait(ctx); err != nil {
+			return err
+		}
 	}
+	return pt.letters.wait(ctx)
+}
+
+// lastYear bounds the times that every table can hold. A producer that wrote
+// microseconds for milliseconds is tens of thousands of years ahead, and rows with such
+// a time are refused: the ledger's, and with it every later commit of the partition.
+const lastYear = 2105
+
+// plausible is t when the tables can hold it, else instead.
+func plausible(t, instead time.Time) time.Time {
+	if t.Unix() < 0 || t.UTC().Year() > lastYear {
+		return instead
+	}
+	return t
 }
 
 func minuteOf(t time.Time) int64 { return t.Unix() / 60 }
-
-// unit is a record with rows on the way. It is resolved when all of them are durable,
-// and never when one of them is not: the record is then read again.
-type unit struct {
-	delivery consumer.Delivery
-	outcome  consumer.Outcome
-	judging  atomic.Int32 // judgements that still need the record's bytes
-	rows     atomic.Int32 // rows that are not durable yet
-	failed   atomic.Bool
-}
-
-// open sets what the unit waits for, before any of it can end.
-func (u *unit) open(jobs int, dead bool) {
-	u.judging.Store(int32(jobs))
-	n := jobs
-	u.outcome = consumer.Durable
-	if dead {
-		n++
-		if jobs == 0 {
-			u.outcome = consumer.DeadLettered
-		}
-	}
-	u.rows.Store(int32(n))
-}
-
-// judged gives the record's bytes back once nothing reads them any more.
-func (u *unit) judged() {
-	if u.judging.Add(-1) == 0 {
-		u.delivery.Release()
-	}
-}
-
-// settle takes the end of one row.
-func (u *unit) settle(err error) {
-	if err != nil {
-		u.failed.Store(true)
-	}
-	if u.rows.Add(-1) == 0 && !u.failed.Load() {
-		u.delivery.Resolve(u.outcome)
-	}
-}
 
 // count moves the process's counters; the ledger holds what must be exact.
 func (p *Pipeline) count(topic string, res decode.Result, cells []sampler.Cell) {

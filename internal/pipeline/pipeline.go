@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -79,6 +80,7 @@ type check struct {
 	evaluator evaluators.Evaluator
 	judge     judge.Judge
 	slots     *slots
+	panicked  *atomic.Bool // a stack was logged
 }
 
 // New checks that every check of the file has its evaluator and its judge.
@@ -89,7 +91,7 @@ func New(cfg Config, deps Deps) (*Pipeline, error) {
 	p := &Pipeline{
 		cfg: cfg, deps: deps,
 		slots:   make(map[string]*slots),
-		privacy: newPrivacy(deps.Checks.Privacy),
+		privacy: newPrivacy(deps.Checks),
 		metrics: newMetrics(deps.Reg, deps.Checks),
 		decoded: decode.NewMetrics(deps.Reg, deps.Sources),
 	}
@@ -108,7 +110,7 @@ func New(cfg Config, deps Deps) (*Pipeline, error) {
 		if p.slots[c.Judge] == nil {
 			p.slots[c.Judge] = newSlots(slotsFor(j.InFlight))
 		}
-		p.checks = append(p.checks, check{Check: c, evaluator: ev, judge: j, slots: p.slots[c.Judge]})
+		p.checks = append(p.checks, check{Check: c, evaluator: ev, judge: j, slots: p.slots[c.Judge], panicked: new(atomic.Bool)})
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

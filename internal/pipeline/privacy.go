@@ -1,9 +1,7 @@
 package pipeline
 
 import (
-	"crypto/sha256"
 	"encoding/json"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,13 +21,14 @@ const (
 
 const (
 	excerptRunes   = 280
-	deadLetterBody = 1 << 20 // a larger body is left out: coordinates, size and hash remain
+	deadLetterBody = 1 << 20 // bytes of key and value; larger ones are left out: coordinates, size and hash remain
 )
 
 // privacy decides what text leaves the process for ClickHouse.
 type privacy struct {
 	store string
 	rules []redaction
+	texts map[string]bool // attributes that some check reads its criteria or reference from: they are text
 }
 
 type redaction struct {
@@ -40,18 +39,32 @@ type redaction struct {
 // patterns by the names of the checks file. They are wide on purpose: a number too
 // many is hidden rather than one too few.
 var patterns = map[string]string{
-	"email":  `[A-Za-z0-9._%+\-]+@[A-Za-z0-9.\-]+\.[A-Za-z]{2,}`,
-	"phone":  `\+?\d[\d\-\s().]{7,}\d`,
-	"card":   `\b(?:\d[ \-]?){12,18}\d\b`,
-	"secret": `(?i)\b(?:sk|pk|ghp|xox[abp]|AKIA|eyJ)[\-_A-Za-z0-9.]{12,}|(?i)(?:api[_-]?key|token|password|secret)["']?\s*[:=]\s*["']?[^\s"',;]{4,}`,
+	"email": `[\p{L}\p{N}._%+\-]+@[\p{L}\p{N}.\-]+\.\p{L}{2,}`,
+	"phone": `\+?\d[\d\-\s().]{7,}\d`,
+	"card":  `\b(?:\d[ \-]?){12,18}\d\b`,
+	"secret": "" +
+		// keys by their makers' prefixes, and signed tokens; case counts, or Asia is a key
+		`\b(?:(?:sk|pk|rk)[-_]|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|AIza|eyJ)[\-_A-Za-z0-9.]{12,}|\bA[KS]IA[A-Z0-9]{12,}` +
+		`|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]|-[^-])*(?:-----END [A-Z ]*PRIVATE KEY-----)?` +
+		`|(?i:\bbearer\s+[A-Za-z0-9\-._~+/=]{16,})` +
+		// what is called a secret, whatever it looks like
+		`|(?i:(?:api[ _-]?key|token|passwords?|passwd|secret)["']?\s*[:=]\s*["']?[^\s"',;]{4,})`,
 }
 
-func newPrivacy(p checks.Privacy) *privacy {
+func newPrivacy(f *checks.File) *privacy {
+	p := f.Privacy
 	store := p.StoreText
 	if store == "" {
 		store = storeExcerpt
 	}
-	out := &privacy{store: store}
+	out := &privacy{store: store, texts: make(map[string]bool)}
+	for _, c := range f.Checks {
+		for _, field := range []string{c.Criteria.Field, c.Reference.Field} {
+			if name, ok := strings.CutPrefix(field, "attributes."); ok {
+				out.texts[name] = true
+			}
+		}
+	}
 	// Card before phone: the longer number first, or a card is called a phone.
 	for _, name := range []string{"secret", "email", "card", "phone"} {
 		if slices.Contains(p.Redact, name) {
@@ -94,40 +107,94 @@ func (p *privacy) excerpt(text *string) string {
 func (p *privacy) attributes(attrs map[string]string) map[string]string {
 	out := make(map[string]string, len(attrs))
 	for k, v := range attrs {
-		out[k], _ = p.redact(v)
+		switch {
+		case !p.texts[k]:
+			out[k], _ = p.redact(v)
+		case p.store != storeNone:
+			out[k], _ = p.keep(v)
+		}
 	}
 	return out
 }
 
-// detail is a result's detail as JSON; a judge's raw answer may quote the
-// interaction and is treated like it.
+// answerRunes is where judges and evaluators cut a raw answer or an error.
+const answerRunes = 200
+
+// detail is a result's detail as JSON. A judge's raw answer may quote the interaction
+// and is treated like it; whatever else is text is redacted.
 func (p *privacy) detail(detail map[string]any) string {
 	if len(detail) == 0 {
 		return ""
 	}
-	if raw, ok := detail["raw"].(string); ok {
-		detail = maps.Clone(detail)
-		if p.store == storeNone {
-			delete(detail, "raw")
-		} else {
-			detail["raw"], _ = p.redact(raw)
+	kept := make(map[string]any, len(detail))
+	for k, v := range detail {
+		text, ok := v.(string)
+		switch {
+		case k == "raw" && p.store == storeNone:
+		case ok && (k == "raw" || k == "error"):
+			kept[k], _ = p.redact(wholeWords(text))
+		default:
+			kept[k] = p.redactAll(v)
 		}
 	}
-	out, err := json.Marshal(detail)
+	out, err := json.Marshal(kept)
 	if err != nil { // a NaN or a channel: our own mistake, and no reason to lose the judgement
 		return `{"detail_error":` + quote(err.Error()) + `}`
 	}
 	return string(out)
 }
 
+// redactAll is redact for the strings inside a value.
+func (p *privacy) redactAll(v any) any {
+	switch v := v.(type) {
+	case string:
+		text, _ := p.redact(v)
+		return text
+	case []string:
+		out := make([]string, len(v))
+		for i, s := range v {
+			out[i], _ = p.redact(s)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = p.redactAll(e)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = p.redactAll(e)
+		}
+		return out
+	}
+	return v
+}
+
+// wholeWords drops the last word of a text that was cut before it came here: half of a
+// secret has no form that a rule knows.
+func wholeWords(text string) string {
+	if utf8.RuneCountInString(text) < answerRunes {
+		return text
+	}
+	end := strings.LastIndexAny(text, " \t\r\n\"',;:()[]{}<>") + 1
+	return text[:end] + "…"
+}
+
+// headers are a dead letter's, unchanged but for credentials, so that it can be
+// replayed; without a body nothing can be, and their text is text.
 func (p *privacy) headers(headers []interaction.Header) map[string]string {
 	out := make(map[string]string, len(headers))
 	for _, h := range headers {
-		if sensitive(h.Key) {
-			out[h.Key] = "[secret]"
-			continue
+		value := string(h.Value)
+		switch {
+		case sensitive(h.Key):
+			value = "[secret]"
+		case p.store == storeNone:
+			value, _ = p.redact(value)
 		}
-		out[h.Key] = string(h.Value)
+		out[h.Key] = value
 	}
 	return out
 }
@@ -142,17 +209,13 @@ func sensitive(header string) bool {
 	return false
 }
 
-// body puts a record's key and value into its dead letter, unchanged, or only what
-// identifies them.
-func (p *privacy) body(row *sink.DeadLetter, rec interaction.Record) {
-	row.BodyBytes = uint64(len(rec.Value))
-	row.BodySHA256 = sha256.Sum256(rec.Value)
-	if p.store == storeNone || len(rec.Value) > deadLetterBody {
-		row.Stub = true
+// body puts a record's key and value into its dead letter, unchanged, unless they are
+// too large or text is not to be stored: what identifies them is there already.
+func (p *privacy) body(letter *sink.DeadLetter, rec *interaction.Record) {
+	if p.store == storeNone || len(rec.Key)+len(rec.Value) > deadLetterBody {
 		return
 	}
-	row.Key = slices.Clone(rec.Key)
-	row.Body = slices.Clone(rec.Value)
+	letter.Key, letter.Body, letter.Stub = slices.Clone(rec.Key), slices.Clone(rec.Value), false
 }
 
 // cut returns at most n runes of text.

@@ -27,58 +27,89 @@ func (p *Pipeline) Assign(ctx context.Context, a consumer.Assignment) (consumer.
 	at := func(err error) error {
 		return fmt.Errorf("recovery of %s/%d at %d: %w", a.Topic, a.Partition, a.Committed, err)
 	}
+	log := p.deps.Log.With("topic", a.Topic, "partition", a.Partition)
 	store, topic, partition := p.deps.Recovery, a.Topic, uint32(a.Partition)
 	last, counted, err := store.LastSegment(ctx, topic, partition)
 	if err != nil {
 		return nil, 0, at(err)
 	}
-	var segments []sink.Segment
-	if counted {
-		block := uint64(a.Committed) / sampler.BlockSize
-		if segments, err = store.Segments(ctx, topic, partition, block); err != nil {
-			return nil, 0, at(err)
-		}
-	}
 	from := a.Committed
-	if counted {
-		from = segmentStart(a.Committed, a.LogStart, p.deps.Checks.Hash, last, segments)
-	}
-
 	var since time.Time // a partition without a ledger has no answers worth a bound
 	if counted {
+		segments, err := store.Segments(ctx, topic, partition, uint64(a.Committed)/sampler.BlockSize)
+		if err != nil {
+			return nil, 0, at(err)
+		}
+		from = segmentStart(a, p.deps.Checks.Hash, last, segments)
 		since = last.InsertedAt.Add(-p.cfg.Deadline - recoveryMargin)
 	}
+	if from > a.Committed {
+		log.Info("left out offsets that are counted and resolved already", "committed", a.Committed, "offset", from)
+	}
+	if counted && otherLog(a, last) {
+		// An answer is known by its offset, and these offsets hold other records now.
+		log.Warn("the ledger knows offsets beyond the log's end, so the log is another one: its records are judged whatever is stored for their offsets",
+			"end", a.LogEnd, "counted", last.UptoOffset)
+		return p.newPartition(a, from, nil), from, nil
+	}
+
 	answered, err := store.Answered(ctx, topic, partition, uint64(a.Committed), since)
 	if err != nil {
 		return nil, 0, at(err)
 	}
 	if len(answered) > 0 {
-		p.deps.Log.Info("found answers of an earlier owner", "topic", topic, "partition", a.Partition,
-			"offset", a.Committed, "answers", len(answered))
+		log.Info("found answers of an earlier owner", "offset", a.Committed, "answers", len(answered))
 	}
 	return p.newPartition(a, from, answered), from, nil
 }
 
+// otherLog reports that the topic was deleted and made again: nothing can be counted
+// beyond the end of the log it was counted in.
+func otherLog(a consumer.Assignment, last sink.Segment) bool {
+	return int64(last.UptoOffset) >= a.LogEnd
+}
+
 // segmentStart is the offset at which counting starts: the start of the segment that
-// covers the committed offset when it was counted under the same rules and its
-// records are still in the log, else the first offset that is not counted yet.
-func segmentStart(committed, logStart int64, hash string, last sink.Segment, segments []sink.Segment) int64 {
-	if last.ChecksHash != hash {
-		return max(committed, int64(last.UptoOffset)+1)
-	}
-	block := uint64(committed) / sampler.BlockSize
+// covers the committed offset when counting it again gives what the ledger holds, else
+// the first offset that is not counted yet. segments are those of the committed
+// offset's block and of all later ones, ascending.
+//
+// It does not give what the ledger holds when
+//   - the segment or a later one was counted under other rules,
+//   - a later one starts inside its block: this count would run on into it,
+//   - the log no longer has the segment's first records,
+//   - the segment ends before the committed offset: somebody set that forward, and what
+//     lies between was never judged.
+//
+// An offset set back before everything that is counted is read from there all the same.
+func segmentStart(a consumer.Assignment, hash string, last sink.Segment, segments []sink.Segment) int64 {
+	block := uint64(a.Committed) / sampler.BlockSize
 	covering := -1
-	for i, s := range segments { // ascending
-		if s.Block == block && int64(s.SegmentFrom) <= committed {
+	counted := int64(last.UptoOffset)
+	for i, s := range segments {
+		counted = max(counted, int64(s.UptoOffset))
+		if s.Block == block && int64(s.SegmentFrom) <= a.Committed {
 			covering = i
 		}
 	}
+	next := max(a.Committed, counted+1)
+	if otherLog(a, last) {
+		next = a.Committed
+	}
+	if last.ChecksHash != hash {
+		return next
+	}
 	if covering < 0 {
-		return committed
+		return a.Committed
 	}
-	s := segments[covering]
-	if s.ChecksHash == hash && logStart <= int64(s.SegmentFrom) {
-		return int64(s.SegmentFrom)
+	for i, s := range segments[covering:] {
+		if s.ChecksHash != hash || i > 0 && s.SegmentFrom != s.Block*sampler.BlockSize {
+			return next
+		}
 	}
-	return max(committed, int64(s.UptoOffset)+1)
+	from := int64(segments[covering].SegmentFrom)
+	if from < a.LogStart || counted+1 < a.Committed {
+		return next
+	}
+	return from
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -69,11 +68,11 @@ func ClickHouseProgram(tb testing.TB) (program, library string) {
 	}
 	ctx, cancel := context.WithTimeout(tb.Context(), engineWait)
 	defer cancel()
-	program, unlock, err := buildProgram(ctx, "assay-chdb")
+	program, remove, err := buildProgram(ctx, "assay-chdb")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(unlock)
+	tb.Cleanup(remove)
 	return program, library
 }
 
@@ -159,11 +158,12 @@ type engineHolder struct {
 }
 
 type sharedClickHouse struct {
-	child *chdb.Child
-	at    chdb.Endpoint
-	stop  context.CancelFunc
-	done  chan error
-	dir   string
+	child  *chdb.Child
+	at     chdb.Endpoint
+	stop   context.CancelFunc
+	done   chan error
+	dir    string
+	remove func() // the program's copy
 }
 
 func (h *engineHolder) acquire() (*sharedClickHouse, int, error) {
@@ -207,13 +207,13 @@ func startClickHouse() (*sharedClickHouse, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, unlock, err := buildProgram(ctx, "assay-chdb")
+	program, remove, err := buildProgram(ctx, "assay-chdb")
 	if err != nil {
 		return nil, err
 	}
-	defer unlock() // once it runs, the file may be replaced
 	dir, err := os.MkdirTemp("", "assay-test-clickhouse-")
 	if err != nil {
+		remove()
 		return nil, err
 	}
 	child, err := chdb.New(chdb.Config{
@@ -222,10 +222,11 @@ func startClickHouse() (*sharedClickHouse, error) {
 		StartWait: time.Minute, StopWait: 10 * time.Second, MaxRestarts: 100,
 	}, chdb.Deps{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
+		remove()
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	run, stop := context.WithCancel(context.Background())
-	s := &sharedClickHouse{child: child, stop: stop, done: make(chan error, 1), dir: dir}
+	s := &sharedClickHouse{child: child, stop: stop, done: make(chan error, 1), dir: dir, remove: remove}
 	go func() { s.done <- child.Run(run) }()
 	if s.at, err = child.Ready(ctx); err != nil {
 		return nil, errors.Join(err, s.end())
@@ -233,10 +234,12 @@ func startClickHouse() (*sharedClickHouse, error) {
 	return s, nil
 }
 
-// end stops the child, waits for it and removes its directory.
+// end stops the child, waits for it and removes its directory and program.
 func (s *sharedClickHouse) end() error {
 	s.stop()
-	return errors.Join(<-s.done, os.RemoveAll(s.dir))
+	err := <-s.done
+	s.remove()
+	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
 // testLibrary is the library that the tests use. Without it they fail: a skipped
@@ -251,42 +254,4 @@ func testLibrary() (string, error) {
 		return "", fmt.Errorf("tests need the embedded ClickHouse, `make engine` installs it: %w", err)
 	}
 	return library, nil
-}
-
-// buildProgram builds cmd/<name> of this repository and returns its file. Packages are tested
-// in parallel processes: a lock file lets one of them build while the others
-// wait, and a shared lock keeps the file until unlock.
-func buildProgram(ctx context.Context, name string) (path string, unlock func(), err error) {
-	root, err := RepositoryRoot()
-	if err != nil {
-		return "", nil, err
-	}
-	dir, err := buildDir(root)
-	if err != nil {
-		return "", nil, err
-	}
-	lock, err := os.OpenFile(filepath.Join(dir, name+".lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return "", nil, err
-	}
-	unlock = func() { _ = lock.Close() }
-	defer func() {
-		if err != nil {
-			unlock()
-		}
-	}()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return "", nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
-	}
-	path = filepath.Join(dir, name)
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/"+name)
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", nil, fmt.Errorf("go build ./cmd/%s: %w\n%s", name, err, out)
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_SH); err != nil {
-		return "", nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
-	}
-	return path, unlock, nil
 }

@@ -6,7 +6,8 @@
 // a child that dies is started again on the same port, that no child outlives
 // its parent, and that a directory is never opened by two processes or by an
 // older engine than the one that wrote it. It is for the first run, tests and
-// reports, not for production (embedded.md says why).
+// reports, not for production: one process, no users, no clusters, and no promise
+// through a power cut.
 //
 // Open child.go first (the child's life), then find.go and install.go (where the
 // library and the binary come from), datadir.go (what lies in the data

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sethvargo/go-envconfig"
+
 	"assay/sink/chdb"
 )
 
@@ -177,4 +179,14 @@ func TestEveryFaultOfTheConfigurationIsNamed(t *testing.T) {
 	}
 	contains(t, err.Error(), "ASSAY_DATA_DIR", "ASSAY_CHDB_QUEUE=-1", "ASSAY_CHDB_MAX_MEMORY=0", "ASSAY_CHDB_MAX_TIME=0s",
 		"ASSAY_CHDB_START_WAIT=0s", "ASSAY_CHDB_MAX_RESTARTS=-1")
+}
+
+func TestTheDefaultsAreValid(t *testing.T) {
+	cfg := chdb.Config{DataDir: t.TempDir()}
+	err := envconfig.ProcessWith(t.Context(), &envconfig.Config{Target: &cfg, Lookuper: envconfig.MapLookuper(map[string]string{"LIB": "/lib.so"})})
+	must(t, err)
+	must(t, cfg.Validate())
+	if cfg.Library != "/lib.so" || cfg.Queue != 256 || cfg.MaxRestarts != 5 {
+		t.Errorf("read as %+v", cfg)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -61,6 +62,10 @@ func (p *process) run(ctx context.Context, ready func(pid int)) error {
 	stdout, stdoutW := io.Pipe()
 	p.cmd.Stdout, p.cmd.Stderr = stdoutW, &p.stderr
 	if err := p.cmd.Start(); err != nil {
+		if errors.Is(err, fs.ErrNotExist) && isFile(p.cmd.Path) == nil {
+			// The file is there; what is missing is the loader that it names.
+			return fmt.Errorf("start %s: this machine's C library is not glibc, which the embedded ClickHouse needs: name a ClickHouse server in ASSAY_CLICKHOUSE_ADDR: %w", p.cmd.Path, err)
+		}
 		return fmt.Errorf("start %s: %w", p.cmd.Path, err)
 	}
 	exited := make(chan error, 1)

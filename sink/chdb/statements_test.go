@@ -1,6 +1,7 @@
 package chdb_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -290,6 +291,46 @@ func TestAnInsertThatIsCutOffStoresNothing(t *testing.T) {
 	}
 }
 
+// TestALongInsertStreams sends more than the front takes in beforehand, once to
+// its end and once cut off.
+func TestALongInsertStreams(t *testing.T) {
+	e := testkit.ClickHouse(t)
+	conn := e.Conn(t)
+	e.Exec(t, "CREATE TABLE long (text String) ENGINE = MergeTree ORDER BY tuple()")
+	row := append([]byte{0x80, 0x80, 0x40}, bytes.Repeat([]byte("x"), 1<<20)...) // RowBinary: length, text
+	rows := func(n int) []io.Reader {
+		var all []io.Reader
+		for range n {
+			all = append(all, bytes.NewReader(row))
+		}
+		return all
+	}
+	const insert = "INSERT INTO long FORMAT RowBinary"
+	status, text, err := send(t.Context(), e, insert, io.MultiReader(rows(80)...))
+	if err != nil || status != http.StatusOK {
+		t.Fatalf("%d %s %v", status, text, err)
+	}
+	if got := one[uint64](t, conn, t.Context(), "SELECT sum(length(text)) FROM long"); got != 80<<20 {
+		t.Errorf("%d bytes stored, want %d", got, 80<<20)
+	}
+	broken := errors.New("the client died")
+	if _, _, err := send(t.Context(), e, insert, io.MultiReader(append(rows(70), failing{broken})...)); !errors.Is(err, broken) {
+		t.Fatalf("error %v, want the client's own", err)
+	}
+	status, text, err = send(t.Context(), e, insert, io.MultiReader(rows(1)...))
+	if err != nil || status != http.StatusOK {
+		t.Errorf("the insert after the one cut off: %d %s %v", status, text, err)
+	}
+	if got := one[uint64](t, conn, t.Context(), "SELECT count() FROM long"); got != 81 {
+		t.Errorf("%d rows, want the 81 of whole inserts", got)
+	}
+	// An error in the middle of a long insert stops it with its code.
+	status, text, err = send(t.Context(), e, "INSERT INTO long FORMAT JSONEachRow", io.MultiReader(append([]io.Reader{strings.NewReader("{not json")}, rows(80)...)...))
+	if err == nil && status == http.StatusOK {
+		t.Errorf("80 MB of nonsense were taken: %s", text)
+	}
+}
+
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
@@ -298,10 +339,12 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 // for that after each row.
 const slow = "SELECT sum(sleepEachRow(0.05)) FROM numbers(2400)"
 
+// running counts the slow statements with a comment. The driver sends its first
+// questions on a connection with the same comment; they are not meant.
 func running(t *testing.T, conn clickhouse.Conn, comment string) uint64 {
 	t.Helper()
 	return one[uint64](t, conn, with(t.Context(), clickhouse.Settings{"log_comment": "assay:monitor"}),
-		"SELECT count() FROM system.processes WHERE Settings['log_comment'] = {c:String}", clickhouse.Named("c", comment))
+		"SELECT count() FROM system.processes WHERE Settings['log_comment'] = {c:String} AND query LIKE '%sleepEachRow%'", clickhouse.Named("c", comment))
 }
 
 func await(t *testing.T, what string, done func() bool) {

@@ -1,4 +1,4 @@
--- Recomputes quality_1m for minutes of one check, as a whole, from rows without duplicates.
+-- Recomputes quality_1m for minutes of one check, as a whole, from rows that each count once.
 -- from and to are whole UTC days around the minutes, so that other partitions are not read.
 -- ev: one row per interaction and minute: an answer before a failure, then the later one. The
 --     position in the log breaks ties, so that the same rows always give the same sums.

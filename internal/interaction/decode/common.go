@@ -3,6 +3,7 @@ package decode
 import (
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"assay/internal/interaction"
 )
@@ -18,32 +19,29 @@ func (o *object) isJudgeTraffic() bool {
 // texts.
 func (e *element) common(o *object) {
 	it := &e.it
-	meta := o.first(kMetadata)
-	label := func(names []string, keys ...key) string {
+	meta := &object{}
+	if m := o.first(kMetadata); m.isObject() {
+		meta = newObject(m)
+	}
+	label := func(keys ...key) string {
 		if s := e.label(o.first(keys...)); s != "" {
 			return s
 		}
-		for _, name := range names {
-			if s := e.label(meta.member(name)); s != "" {
-				return s
-			}
-		}
-		return ""
+		return e.label(meta.first(keys...))
 	}
 	e.setID(o.first(kID), o.first(kUnderscoreID), o.first(kInteractionID), o.first(kRequestID))
-	it.App = label([]string{"app", "application", "service", "agent"}, kApp, kApplication, kService, kAgent)
-	it.Route = label([]string{"route"}, kRoute, kRouteName)
-	it.Model = label([]string{"model"}, kModel)
-	it.PromptVersion = label([]string{"prompt_version"}, kPromptVersion)
-	if name := e.label(o.first(kPromptName)); name != "" && it.PromptVersion != "" {
+	it.App = label(kApp, kApplication, kService, kAgent)
+	it.Route = label(kRoute, kRouteName)
+	it.Model = label(kModel)
+	it.PromptVersion = label(kPromptVersion)
+	if name := label(kPromptName); name != "" && it.PromptVersion != "" {
 		it.PromptVersion = name + "@" + it.PromptVersion
 	}
-	it.Tenant = label([]string{"tenant", "tenant_id"}, kTenant, kTenantID)
-	it.Environment = label([]string{"environment", "env"}, kEnvironment, kEnv)
-	it.SessionID = label([]string{"session_id", "conversation_id", "thread_id", "sessionId"},
-		kSessionID, kConversationID, kThreadID, kSessionIDCamel, kSession)
-	it.UserID = label([]string{"user_id", "userId"}, kUserID, kUser, kInputUser, kUserIDCamel)
-	it.TraceID = label([]string{"trace_id"}, kTraceID, kTraceIDCamel)
+	it.Tenant = label(kTenant, kTenantID)
+	it.Environment = label(kEnvironment, kEnv)
+	it.SessionID = label(kSessionID, kConversationID, kThreadID, kSessionIDCamel, kSession)
+	it.UserID = label(kUserID, kUser, kInputUser, kUserIDCamel)
+	it.TraceID = label(kTraceID, kTraceIDCamel)
 
 	it.InputTokens = e.count(o.first(kInputTokens, kPromptTokens), "input_tokens")
 	it.OutputTokens = e.count(o.first(kOutputTokens, kCompletionTokens), "output_tokens")
@@ -158,7 +156,7 @@ func (e *element) attributes(o *object) {
 			e.it.Attributes = make(map[string]string)
 		}
 		text := e.label(v)
-		e.it.Attributes[string(name)] = text
+		e.it.Attributes[strings.ToValidUTF8(string(name), string(utf8.RuneError))] = text
 		kept += len(name) + len(text)
 		return true
 	}

@@ -3,6 +3,7 @@ package decode
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"assay/internal/interaction"
@@ -54,7 +55,8 @@ type Bad struct {
 	Error   string // for a person
 }
 
-// A Decoder turns records into interactions. It is immutable.
+// A Decoder turns records into interactions. Its answers never change; all it keeps
+// is how often the sources' overrides found something, for Unmatched.
 type Decoder struct {
 	cfg      Config
 	families []family
@@ -76,6 +78,26 @@ func New(cfg Config, sources []Source) (*Decoder, error) {
 		d.sources[s.Topic] = compiled
 	}
 	return d, nil
+}
+
+// unmatchedAfter is how many records an override may miss before it is reported: some
+// fields are rare, a path that is wrong never matches.
+const unmatchedAfter = 1000
+
+// Unmatched lists a topic's overrides that found nothing in all of at least 1,000
+// records: their paths are most likely wrong.
+func (d *Decoder) Unmatched(topic string) []string {
+	src := d.sources[topic]
+	if src == nil || src.asked.Load() < unmatchedAfter {
+		return nil
+	}
+	var fields []string
+	for i := range src.overrides {
+		if src.overrides[i].hits.Load() == 0 {
+			fields = append(fields, src.overrides[i].field)
+		}
+	}
+	return fields
 }
 
 // record is the state of decoding one record.
@@ -118,8 +140,10 @@ func (r *record) finish() Result {
 		res.Format = unknown
 	}
 	res.Envelope = bare
-	if len(r.wraps) > 0 {
-		res.Envelope = strings.Join(r.wraps, "+")
+	if wraps := slices.Compact(r.wraps); len(wraps) > 0 {
+		// It is a label value: three layers tell all sane logs apart, and wrapping a
+		// record again and again must not make new series.
+		res.Envelope = strings.Join(wraps[:min(len(wraps), 3)], "+")
 	}
 	switch {
 	case len(res.Bad) > 0 && len(res.Interactions)+len(res.Skips) > 0:
@@ -183,13 +207,10 @@ func (r *record) sequence(b []byte) {
 			}
 			r.bad(element, reason, "line %d: %v", line, err)
 			// Lines that each open a list and never close it would be scanned to the
-			// end of the record again and again.
+			// end of the record again and again: after a few times the rest is bad.
 			if wasted += end - pos; wasted > 4*len(b) {
-				r.wraps = r.wraps[:before]
-				r.res = Result{Bad: []Bad{{Reason: notJSON, Error: firstErr.Error()}}}
-				return
-			}
-			if next := bytes.IndexByte(b[pos:], '\n'); next >= 0 {
+				pos = len(b)
+			} else if next := bytes.IndexByte(b[pos:], '\n'); next >= 0 {
 				pos += next
 			} else {
 				pos = len(b)

@@ -3,10 +3,12 @@ package decode
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -163,15 +165,10 @@ func TestLimitsAreNamed(t *testing.T) {
 
 // A record of lists that never close would be scanned from every line to its end.
 func TestBrokenNestedLinesCostABoundedNumberOfScans(t *testing.T) {
-	body := strings.Repeat("[\n", 200) + strings.Repeat("1,", 1<<20)
-	start := time.Now()
+	body := `{"input":"q","output":"a"}` + "\n" + strings.Repeat("[\n", 200) + strings.Repeat("1,", 10_000)
 	r := decodeText(t, newDecoder(t), body)
-	if r.Outcome != DeadLetter || r.Bad[0].Reason != notJSON {
-		t.Fatalf("%+v", r)
-	}
-	// 200 scans of 2 MB take seconds, five take milliseconds; the margin is for slow machines.
-	if took := time.Since(start); took > 2*time.Second {
-		t.Errorf("took %s", took)
+	if r.Outcome != Partial || len(r.Interactions) != 1 || len(r.Bad) > 6 || r.Bad[0].Reason != notJSON {
+		t.Fatalf("%s: %d interactions, %d bad, want the good line and at most 6 scans of the rest", r.Outcome, len(r.Interactions), len(r.Bad))
 	}
 }
 
@@ -354,6 +351,86 @@ func TestConfigReportsEveryFaultByItsVariable(t *testing.T) {
 			t.Errorf("%q was read as %d", text, s)
 		}
 	}
+}
+
+// Kafka's buffers are used again: a text that still pointed into one would change under
+// a judge's eyes.
+func TestNothingDecodedPointsIntoTheRecord(t *testing.T) {
+	d := newDecoder(t, Source{Topic: "t", Fields: map[string]string{"tenant": "header:h", "session_id": "key"}})
+	for _, path := range sidecars(t) {
+		_, rec := load(t, path)
+		rec.Topic = "t"
+		rec.Key, rec.Headers = []byte("k-1"), append(rec.Headers, interaction.Header{Key: "h", Value: []byte("v-1")})
+		res := d.Decode(rec)
+		before := fmt.Sprintf("%+v", dump(t, res))
+		for _, b := range [][]byte{rec.Value, rec.Key, rec.Headers[len(rec.Headers)-1].Value} {
+			for i := range b {
+				b[i] = 'Z'
+			}
+		}
+		if after := fmt.Sprintf("%+v", dump(t, res)); after != before {
+			t.Errorf("%s: changed with the record's bytes:\n%s\n%s", path, before, after)
+		}
+	}
+}
+
+func dump(t *testing.T, res Result) string {
+	t.Helper()
+	out, err := json.Marshal(res)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func TestADecoderServesManyAtOnce(t *testing.T) {
+	d := newDecoder(t, Source{Topic: "t", Fields: map[string]string{"tenant": "metadata.region", "user_id": "metadata.nothing"}})
+	rec := interaction.Record{Topic: "t", Time: at(), Value: chatLog()}
+	want := dump(t, d.Decode(rec))
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 250 {
+				if got := dump(t, d.Decode(rec)); got != want {
+					t.Errorf("got %s", got)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := d.Unmatched("t"); fmt.Sprint(got) != "[user_id]" {
+		t.Errorf("unmatched overrides %v, want user_id", got)
+	}
+	if got := d.Unmatched("other"); got != nil {
+		t.Errorf("unmatched overrides of an unknown topic: %v", got)
+	}
+}
+
+func TestEnvelopesAreNamedInOrderAndBounded(t *testing.T) {
+	zip := func(b string) string {
+		var z bytes.Buffer
+		w := gzip.NewWriter(&z)
+		w.Write([]byte(b))
+		w.Close()
+		return z.String()
+	}
+	d := newDecoder(t)
+	f := func(body, want string) {
+		t.Helper()
+		if r := decodeText(t, d, body); r.Envelope != want || r.Outcome != Records {
+			t.Errorf("envelope %s, outcome %s, want %s", r.Envelope, r.Outcome, want)
+		}
+	}
+	flat := `{"input":"q","output":"a"}`
+	quote := func(s string) string { b, _ := json.Marshal(s); return string(b) }
+
+	f(flat, "none")
+	f("["+flat+"]", "array")
+	f(flat+flat, "lines")
+	f(zip(zip("["+flat+"]")), "gzip+array")
+	f(zip(base64.StdEncoding.EncodeToString([]byte("["+flat+"]"))), "gzip+base64+array")
+	f(quote(quote(flat)), "string")
 }
 
 func chatLog() []byte {

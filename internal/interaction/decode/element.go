@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"assay/internal/interaction"
@@ -68,12 +69,24 @@ func (e *element) str(v value) string {
 	return s
 }
 
+// maxLabelBytes bounds descriptive fields, which end up in dictionaries of tables.
+const maxLabelBytes = 1024
+
 // label reads a short descriptive field: a string, a number as written, or the name
 // of an object such as {"name": "support"}.
 func (e *element) label(v value) string {
 	switch {
 	case v.isString():
-		return e.str(v)
+		s := e.str(v)
+		if len(s) <= maxLabelBytes {
+			return s
+		}
+		cut := maxLabelBytes
+		for !utf8.RuneStart(s[cut]) {
+			cut--
+		}
+		e.flag("label_cut")
+		return strings.Clone(s[:cut])
 	case v.isObject():
 		return e.label(v.member("name"))
 	case v.absent(), v.isArray():

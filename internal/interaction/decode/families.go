@@ -48,7 +48,7 @@ func families() []family {
 		{"apisix", func(o *object) bool { return o.has(kLLMSummary) || o.has(kLLMRequest) || o.has(kApisixLatency) }, nil},
 		{"helicone", func(o *object) bool { return o.has(kHeliconeMeta) || o.has(kRequestCreatedAt) && o.has(kRequestID) }, nil},
 		{"databricks", func(o *object) bool {
-			return (o.has(kDatabricksID) || o.has(kInvocationID)) && o.exact[kRequest].isString()
+			return o.has(kDatabricksID) || o.has(kInvocationID) && o.has(kRequest)
 		}, nil},
 		{"cloudflare", func(o *object) bool {
 			return o.has(kGateway) && (o.has(kRequestBodyPascal) || o.has(kResponseBodyPascal)) ||
@@ -124,9 +124,9 @@ func outputKeys() []key {
 // A request or response counts where it is a text: an object under these names is a
 // provider's body, and one that no family knows is not to be judged as raw JSON.
 func hasText(o *object) bool {
-	return o.any(kInput, kQuestion, kQuery, kPrompt, kUserInput, kVars,
+	return o.any(kInput, kQuestion, kQuery, kPrompt, kUserInput,
 		kOutput, kAnswer, kActualOutput, kCompletion, kSampled, kPrediction) ||
-		isPlain(o.first(kRequest)) || isPlain(o.first(kResponse))
+		isPlain(o.first(kRequest)) || isPlain(o.first(kResponse)) || question(o.first(kVars)) != nil
 }
 
 // isPlain reports whether a request or response is a text of its own or a list of

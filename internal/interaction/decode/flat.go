@@ -25,17 +25,23 @@ func (e *element) flatInput(o *object) *string {
 		}
 		return e.text(v, "input")
 	}
-	if vars := o.first(kVars); vars.isObject() {
-		for _, name := range []string{"question", "input", "query", "prompt"} {
-			if v := vars.member(name); !v.absent() {
-				return e.text(v, "input")
-			}
-		}
+	if v := question(o.first(kVars)); v != nil {
+		return e.text(v, "input")
 	}
 	if v := o.first(kMessages); isConversation(v) {
 		e.conversation(v, false)
 	}
 	return e.it.Input
+}
+
+// question is the variable of a templated prompt that holds what was asked.
+func question(vars value) value {
+	for _, name := range []string{"question", "input", "query", "prompt"} {
+		if v := vars.member(name); !v.absent() {
+			return v
+		}
+	}
+	return nil
 }
 
 func (e *element) flatOutput(o *object) *string {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 // Source says how a topic's records are read.
@@ -22,11 +23,13 @@ type source struct {
 	family    *family // nil: auto
 	readsText bool    // an override points at a text, so any object can be read
 	overrides []override
+	asked     atomic.Uint64 // interactions the overrides were applied to
 }
 
 type override struct {
 	field string
 	path  path
+	hits  atomic.Uint64
 }
 
 // Fields lists what an override may set; attributes.NAME sets an attribute.
@@ -69,13 +72,14 @@ func compile(s Source, table []family) (*source, error) {
 		names = append(names, field)
 	}
 	slices.Sort(names) // the order of application must not be a map's
-	for _, field := range names {
+	out.overrides = make([]override, len(names))
+	for i, field := range names {
 		if err := CheckField(field, s.Fields[field]); err != nil {
 			errs = append(errs, fmt.Errorf("fields.%s: %w", field, err))
 			continue
 		}
 		p, _ := parsePath(s.Fields[field])
-		out.overrides = append(out.overrides, override{field, p})
+		out.overrides[i].field, out.overrides[i].path = field, p
 		out.readsText = out.readsText || field == "input" || field == "output"
 	}
 	return out, errors.Join(errs...)
@@ -185,12 +189,18 @@ func (p path) find(e *element, o *object) value {
 
 // override applies the source's overrides, which win over the family's rules.
 func (e *element) override(o *object) {
-	it := &e.it
-	for _, ov := range e.r.src.overrides {
+	it, src := &e.it, e.r.src
+	if len(src.overrides) == 0 {
+		return
+	}
+	src.asked.Add(1)
+	for i := range src.overrides {
+		ov := &src.overrides[i]
 		v := ov.path.find(e, o)
 		if v == nil {
 			continue
 		}
+		ov.hits.Add(1)
 		switch ov.field {
 		case "id":
 			e.setID(v)

@@ -133,6 +133,7 @@ func (e *Engine) open(lib *library, broken func(error)) (*front, func(), error) 
 	l.inserts = newLane("inserts", e.cfg.Queue, l.all[0])
 	l.monitor = newLane("monitor", e.cfg.Queue, l.all[1])
 	l.reads = newLane("reads", e.cfg.Queue, l.all[2], l.all[3])
+	l.bodies = newLane("insert bodies", e.cfg.Queue, make([]*conn, insertBodies)...)
 	f := &front{cfg: e.cfg, lanes: l, kill: &killer{conn: l.all[4], log: e.deps.Log}, known: make(map[string]bool), log: e.deps.Log}
 	names, err := text(f.kill.conn, "SELECT name FROM system.settings")
 	if err != nil {

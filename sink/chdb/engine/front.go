@@ -119,13 +119,7 @@ func (f *front) authorised(r *http.Request) bool {
 
 // query runs an ordinary statement and sends its answer.
 func (f *front) query(w http.ResponseWriter, r *http.Request, req request, s statement) error {
-	ln := f.lanes.pick(s.kind, req.comment)
-	c, err := ln.take(r.Context())
-	if err != nil {
-		return err
-	}
-	res, err := f.run(r.Context(), c, req, s)
-	ln.give(c)
+	res, err := f.run(r.Context(), req, s)
 	if err != nil {
 		return err
 	}
@@ -155,16 +149,22 @@ func (f *front) query(w http.ResponseWriter, r *http.Request, req request, s sta
 	return nil
 }
 
-// run executes s on c; when the client leaves, the statement is killed.
-func (f *front) run(ctx context.Context, c *conn, req request, s statement) (*result, error) {
+// run executes s on a connection of its lane; when the client leaves, the
+// statement is killed. The answer is its own and no longer the connection's.
+func (f *front) run(ctx context.Context, req request, s statement) (*result, error) {
+	ln := f.lanes.pick(s.kind, req.comment)
+	c, err := ln.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer ln.give(c)
 	if err := c.use(req.database); err != nil {
 		return nil, err
 	}
 	s.defaultFormat = req.format
 	mark, done := f.kill.watch(ctx)
-	res, err := c.query(mark+s.with(req.bounded(s, f.cfg)), req.format, req.params)
-	done()
-	return res, err
+	defer done()
+	return c.query(mark+s.with(req.bounded(s, f.cfg)), req.format, req.params)
 }
 
 func summary(read, written uint64) string {

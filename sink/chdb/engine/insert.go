@@ -8,7 +8,11 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 )
+
+// bodyWait is how long a client may take to send an insert: it holds a slot.
+const bodyWait = 5 * time.Minute
 
 // pieceSize is how much of a long insert goes to the engine at once.
 const pieceSize = 1 << 20
@@ -21,6 +25,17 @@ const pieceSize = 1 << 20
 // off, it is cancelled, and the blocks the engine has stored by then stay, as on
 // a server.
 func (f *front) insert(w http.ResponseWriter, r *http.Request, req request, s statement, body io.Reader) error {
+	if body != nil {
+		slot, err := f.lanes.bodies.take(r.Context())
+		if err != nil {
+			return err
+		}
+		defer f.lanes.bodies.give(slot)
+		control := http.NewResponseController(w)
+		if control.SetReadDeadline(time.Now().Add(bodyWait)) == nil {
+			defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+		}
+	}
 	var spool bytes.Buffer
 	spool.WriteString(s.data)
 	whole := body == nil

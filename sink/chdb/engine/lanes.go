@@ -46,8 +46,13 @@ func (l *lane) give(c *conn) { l.free <- c }
 // lanes are the process's connections.
 type lanes struct {
 	inserts, monitor, reads *lane
+	bodies                  *lane // no connections, only places: inserts whose data are in memory
 	all                     []*conn
 }
+
+// insertBodies times Config.InsertSpool is the most memory that inserts in
+// waiting can take.
+const insertBodies = 8
 
 // monitorComment opens the log_comment of everything the monitor asks.
 const monitorComment = "assay:monitor"

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"assay/evaluators"
+)
+
+type evaluatorsOutput struct {
+	Body struct {
+		Evaluators []evaluatorBody `json:"evaluators" nullable:"false"`
+		Judges     []string        `json:"judges" nullable:"false" doc:"What a request may name as its judge"`
+	}
+}
+
+type evaluatorBody struct {
+	Name     string        `json:"name"`
+	Summary  string        `json:"summary"`
+	Question string        `json:"question" enum:"boolean,choice,score"`
+	Required []string      `json:"required" nullable:"false" doc:"Fields without which an item is not applicable"`
+	Optional []string      `json:"optional" nullable:"false"`
+	Options  []optionBody  `json:"options" nullable:"false"`
+	Coarse   []optionBody  `json:"coarse_options,omitempty" doc:"The options where coarse is set"`
+	PassLine *float64      `json:"pass_line" doc:"The least score that passes; null where options pass"`
+	Pass     []string      `json:"pass,omitempty" doc:"The options that pass; absent where a line decides"`
+	Settings []settingBody `json:"settings" nullable:"false"`
+}
+
+type optionBody struct {
+	Key   string  `json:"key"`
+	Text  string  `json:"text"`
+	Score float64 `json:"score"`
+}
+
+type settingBody struct {
+	Name    string   `json:"name"`
+	Type    string   `json:"type"`
+	Values  []string `json:"values,omitempty"`
+	Default any      `json:"default"`
+	Help    string   `json:"help"`
+}
+
+func (s *Server) judgeNames() []string { return slices.Sorted(maps.Keys(s.deps.Judges)) }
+
+func (s *Server) addEvaluators(api huma.API) {
+	op := get(api, "list-evaluators", "/api/v1/evaluators", "Evaluators and their settings",
+		"Written from the table that requests are checked against. Defaults are those of a request.")
+	huma.Register(api, op, func(context.Context, *struct{}) (*evaluatorsOutput, error) {
+		out := &evaluatorsOutput{}
+		out.Body.Judges = s.judgeNames()
+		for _, spec := range evaluators.Table() {
+			out.Body.Evaluators = append(out.Body.Evaluators, evaluatorOf(spec))
+		}
+		return out, nil
+	})
+}
+
+func evaluatorOf(spec evaluators.Spec) evaluatorBody {
+	b := evaluatorBody{
+		Name: spec.Name, Summary: spec.Summary, Question: string(spec.Kind),
+		Required: spec.Required, Optional: append([]string{}, spec.Optional...),
+		Options: optionsOf(spec.Options()), PassLine: spec.PassLine, Pass: spec.DefaultPass(),
+	}
+	if coarse, ok := spec.Coarse(); ok {
+		b.Coarse = optionsOf(coarse)
+	}
+	for _, setting := range spec.Settings {
+		body := settingBody{setting.Name, setting.Type, setting.Values, setting.Default, setting.Help}
+		if setting.Name == "empty_output" {
+			body.Default = evaluators.Fail // see options
+		}
+		b.Settings = append(b.Settings, body)
+	}
+	return b
+}
+
+func optionsOf(definitions []evaluators.OptionDefinition) []optionBody {
+	bodies := make([]optionBody, len(definitions))
+	for i, o := range definitions {
+		bodies[i] = optionBody{o.Key, o.Text, o.Score}
+	}
+	return bodies
+}

@@ -1,0 +1,125 @@
+package server
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+
+	"assay/evaluators"
+)
+
+// options reads the settings of the requested evaluators. A blank output gets the worst
+// answer unless the request says otherwise: whoever sends one wants it judged.
+func (f *faults) options(raw json.RawMessage, names []string) map[string]evaluators.Settings {
+	settings := make(map[string]evaluators.Settings, len(names))
+	for _, name := range names {
+		settings[name] = evaluators.Settings{EmptyOutput: evaluators.Fail}
+	}
+	if raw == nil {
+		return settings
+	}
+	all, err := members(raw)
+	if err != nil {
+		f.add("options", "%v", err)
+		return settings
+	}
+	for _, m := range all {
+		at := "options." + m.name
+		spec, err := evaluators.Lookup(m.name)
+		switch {
+		case err != nil:
+			f.add(at, "unknown evaluator; want some of %s%s", strings.Join(names, ", "), didYouMean(m.name, names))
+		case !slices.Contains(names, m.name):
+			f.add(at, "the request does not ask for this evaluator")
+		case !isNull(m.value):
+			settings[m.name] = f.settings(at, m.value, spec, settings[m.name])
+		}
+	}
+	return settings
+}
+
+func (f *faults) settings(at string, raw json.RawMessage, spec evaluators.Spec, s evaluators.Settings) evaluators.Settings {
+	all, err := members(raw)
+	if err != nil {
+		f.add(at, "%v", err)
+		return s
+	}
+	var known []string
+	for _, setting := range spec.Settings {
+		known = append(known, setting.Name)
+	}
+	for _, m := range all {
+		where := at + "." + m.name
+		switch {
+		case !slices.Contains(known, m.name):
+			f.add(where, "unknown option; want some of %s%s", strings.Join(known, ", "), didYouMean(m.name, known))
+		case !isNull(m.value):
+			f.setting(where, m.name, m.value, spec, &s)
+		}
+	}
+	return s
+}
+
+// setting reads one setting. Values are checked by evaluators.New; here it is about
+// their kinds.
+func (f *faults) setting(at, name string, raw json.RawMessage, spec evaluators.Spec, s *evaluators.Settings) {
+	switch name {
+	case "pass":
+		if spec.PassLine != nil {
+			if v, ok := f.number(at, raw); ok {
+				s.PassLine = &v
+			}
+		} else {
+			s.Pass = f.strings(at, raw)
+		}
+	case "coarse":
+		if kindOf(raw) != "a boolean" || json.Unmarshal(raw, &s.Coarse) != nil {
+			f.add(at, "want true or false, not %s", kindOf(raw))
+		}
+	case "empty_output":
+		f.word(at, raw, &s.EmptyOutput)
+	case "refusals":
+		f.word(at, raw, &s.Refusals)
+	case "truncated":
+		f.word(at, raw, &s.Truncated)
+	case "max_input_runes":
+		f.whole(at, raw, &s.MaxInputRunes)
+	case "orders":
+		f.whole(at, raw, &s.Orders)
+	default:
+		f.add(at, "cannot be set over the API")
+	}
+}
+
+func (f *faults) number(at string, raw json.RawMessage) (float64, bool) {
+	var v float64
+	if kindOf(raw) != "a number" || json.Unmarshal(raw, &v) != nil {
+		f.add(at, "want a number, not %s", kindOf(raw))
+		return 0, false
+	}
+	return v, true
+}
+
+func (f *faults) whole(at string, raw json.RawMessage, to *int) {
+	v, ok := f.number(at, raw)
+	switch {
+	case !ok:
+	case v != math.Trunc(v) || v < 1 || v > math.MaxInt32: // 0 would mean the default
+		f.add(at, "%v: want a whole number of at least 1", v)
+	default:
+		*to = int(v)
+	}
+}
+
+// word reads a word; an empty one would mean the default.
+func (f *faults) word(at string, raw json.RawMessage, to *string) {
+	v := f.text(at, raw)
+	switch {
+	case v == nil:
+	case *v == "":
+		f.add(at, "is empty")
+	default:
+		*to = *v
+	}
+}

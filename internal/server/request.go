@@ -1,0 +1,234 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"assay/evaluators"
+	"assay/evaluators/judge"
+	"assay/internal/interaction"
+)
+
+// maxItems of one request. More belong into several, or into `assay evaluate`.
+const maxItems = 1000
+
+// maxItemID bounds what a client may have repeated to it, in bytes.
+const maxItemID = 512
+
+// An evaluation is a request that was understood.
+type evaluation struct {
+	evaluators []evaluators.Evaluator
+	judgeName  string
+	judge      judge.Judge
+	items      []namedItem
+	batch      bool
+}
+
+type namedItem struct {
+	id string
+	evaluators.Item
+}
+
+// itemFields are the fields of an item; id names an item of a batch only.
+var itemFields = []string{"input", "output", "expected", "criteria", "context"}
+
+var requestFields = append([]string{"evaluators", "suite", "options", "judge", "items"}, itemFields...)
+
+// The suites of later versions.
+var suites = []string{"correctness", "rag", "everything"}
+
+// parse reads an evaluate request. The error is a problem that lists what is wrong,
+// each with its place.
+func (s *Server) parse(body []byte) (evaluation, error) {
+	var f faults
+	all, err := document(body)
+	if err != nil {
+		f.add("", "%v", err)
+		return evaluation{}, f.problem()
+	}
+	given := make(map[string]json.RawMessage, len(all))
+	for _, m := range all {
+		if !slices.Contains(requestFields, m.name) {
+			f.add(m.name, "unknown field%s", didYouMean(m.name, requestFields))
+			continue
+		}
+		if !isNull(m.value) {
+			given[m.name] = m.value
+		}
+	}
+	var req evaluation
+	names := f.evaluatorNames(given)
+	settings := f.options(given["options"], names)
+	for _, name := range names {
+		ev, err := evaluators.New(name, settings[name])
+		if err != nil {
+			for _, e := range each(err) {
+				f.add("options."+name, "%s", strings.TrimPrefix(e.Error(), name+": "))
+			}
+			continue
+		}
+		req.evaluators = append(req.evaluators, ev)
+	}
+	req.judgeName, req.judge = s.chooseJudge(&f, given["judge"])
+	if raw, ok := given["items"]; ok {
+		req.batch = true
+		req.items = f.items(raw)
+		for _, name := range itemFields {
+			if _, ok := given[name]; ok {
+				f.add(name, "stands beside items; put it into the items it belongs to")
+			}
+		}
+	} else {
+		item := newItem()
+		for _, name := range itemFields {
+			if raw, ok := given[name]; ok {
+				f.field(&item, name, name, raw)
+			}
+		}
+		req.items = []namedItem{item}
+	}
+	return req, f.problem()
+}
+
+// evaluatorNames reads which evaluators to run.
+func (f *faults) evaluatorNames(given map[string]json.RawMessage) []string {
+	raw, named := given["evaluators"]
+	if rawSuite, ok := given["suite"]; ok {
+		if name := f.text("suite", rawSuite); name != nil {
+			if slices.Contains(suites, *name) {
+				f.add("suite", "suite %s comes with a later version of Assay; name evaluators: %s", *name, strings.Join(evaluatorNames(), ", "))
+			} else {
+				f.add("suite", "unknown suite %s%s; name evaluators: %s", quoted(*name), didYouMean(*name, suites), strings.Join(evaluatorNames(), ", "))
+			}
+		}
+		return nil
+	}
+	if !named {
+		f.add("evaluators", "missing; want a list with some of %s", strings.Join(evaluatorNames(), ", "))
+		return nil
+	}
+	var names []string
+	asked := f.strings("evaluators", raw)
+	if kindOf(raw) == "a list" && len(asked) == 0 {
+		f.add("evaluators", "is empty; want some of %s", strings.Join(evaluatorNames(), ", "))
+	}
+	for i, name := range asked {
+		at := fmt.Sprintf("evaluators[%d]", i)
+		switch {
+		case slices.Contains(asked[:i], name):
+			f.add(at, "%s twice", quoted(name))
+		case !slices.Contains(evaluatorNames(), name):
+			f.add(at, "unknown evaluator %s; want some of %s%s", quoted(name), strings.Join(evaluatorNames(), ", "), didYouMean(name, evaluatorNames()))
+		default:
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func evaluatorNames() []string {
+	var names []string
+	for _, spec := range evaluators.Table() {
+		names = append(names, spec.Name)
+	}
+	return names
+}
+
+// chooseJudge takes the judge that the request names, or the only one there is.
+func (s *Server) chooseJudge(f *faults, raw json.RawMessage) (string, judge.Judge) {
+	known := slices.Sorted(maps.Keys(s.deps.Judges))
+	if raw == nil {
+		if len(known) == 1 {
+			return known[0], s.deps.Judges[known[0]]
+		}
+		f.add("judge", "missing; want one of %s", strings.Join(known, ", "))
+		return "", nil
+	}
+	name := f.text("judge", raw)
+	if name == nil {
+		return "", nil
+	}
+	j, ok := s.deps.Judges[*name]
+	if !ok {
+		f.add("judge", "unknown judge %s; want one of %s%s", quoted(*name), strings.Join(known, ", "), didYouMean(*name, known))
+	}
+	return *name, j
+}
+
+// items reads a batch.
+func (f *faults) items(raw json.RawMessage) []namedItem {
+	var elements []json.RawMessage
+	if kindOf(raw) != "a list" || json.Unmarshal(raw, &elements) != nil {
+		f.add("items", "want a list of objects, not %s", kindOf(raw))
+		return nil
+	}
+	switch {
+	case len(elements) == 0:
+		f.add("items", "is empty; want at least one item")
+	case len(elements) > maxItems:
+		f.add("items", "%d items; want at most %d", len(elements), maxItems)
+		return nil
+	}
+	known := append([]string{"id"}, itemFields...)
+	items := make([]namedItem, 0, len(elements))
+	for i, e := range elements {
+		at := fmt.Sprintf("items[%d]", i)
+		fields, err := members(e)
+		if err != nil {
+			f.add(at, "%v", err)
+			continue
+		}
+		item := newItem()
+		for _, m := range fields {
+			where := at + "." + m.name
+			switch {
+			case !slices.Contains(known, m.name):
+				f.add(where, "unknown field%s", didYouMean(m.name, known))
+			case m.name == "id":
+				if id := f.text(where, m.value); id != nil {
+					item.id = *id
+				}
+				if len(item.id) > maxItemID {
+					f.add(where, "%d bytes; want at most %d", len(item.id), maxItemID)
+				}
+			default:
+				f.field(&item, m.name, where, m.value)
+			}
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// newItem is an item without texts. What a client sends is what it wants judged.
+func newItem() namedItem {
+	return namedItem{Item: evaluators.Item{Judgeable: true, Status: interaction.OK}}
+}
+
+func (f *faults) field(item *namedItem, name, location string, raw json.RawMessage) {
+	switch name {
+	case "input":
+		item.Input = f.text(location, raw)
+	case "output":
+		item.Output = f.text(location, raw)
+	case "criteria":
+		item.Criteria = f.text(location, raw)
+	case "expected":
+		item.Expected = f.oneOrMore(location, raw)
+	case "context":
+		item.Context = f.oneOrMore(location, raw)
+	}
+}
+
+// each takes joined errors apart.
+func each(err error) []error {
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}

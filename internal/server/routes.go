@@ -1,0 +1,197 @@
+package server
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+const (
+	evaluateRoute   = "POST /api/v1/evaluate"
+	evaluatorsRoute = "GET /api/v1/evaluators"
+	qualityRoute    = "GET /api/v1/quality"
+	seriesRoute     = "GET /api/v1/quality/series"
+	alarmsRoute     = "GET /api/v1/alarms"
+	whyRoute        = "GET /api/v1/why/{id}"
+	pipelineRoute   = "GET /api/v1/pipeline"
+	openAPIRoute    = "GET /openapi.json"
+	metricsRoute    = "GET /metrics"
+	healthyRoute    = "GET /-/healthy"
+	readyRoute      = "GET /-/ready"
+	pageRoute       = "GET /{file...}"
+)
+
+// routes builds the handler: what every request passes, outermost first, then the mux.
+func (s *Server) routes() (http.Handler, error) {
+	mux := http.NewServeMux()
+	if err := s.api(mux); err != nil {
+		return nil, err
+	}
+	s.addMetrics(mux)
+	mux.HandleFunc(healthyRoute, func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "healthy") })
+	mux.HandleFunc(readyRoute, s.ready)
+	page, err := newPage()
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle(pageRoute, page)
+
+	m, err := newMetrics(s.deps.Reg, []string{
+		evaluateRoute, evaluatorsRoute, qualityRoute, seriesRoute, alarmsRoute, whyRoute, pipelineRoute,
+		openAPIRoute, metricsRoute, healthyRoute, readyRoute, pageRoute,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m.count(s.safe(bodyDeadline(s.cfg.ReadTimeout, sameOrigin(mux)))), nil
+}
+
+// api registers what the OpenAPI document describes.
+func (s *Server) api(mux *http.ServeMux) error {
+	cfg := huma.DefaultConfig("Assay", s.deps.Version)
+	cfg.Info.Description = "Judges answers of AI assistants and reports what it measures of a stream of them. " +
+		"Refused requests get problem details (RFC 9457)."
+	// No page that loads its script from elsewhere, no links to schemas in answers:
+	// the document is at one address and complete.
+	cfg.DocsPath, cfg.SchemasPath, cfg.OpenAPIPath, cfg.CreateHooks = "", "", "", nil
+	api := humago.New(mux, cfg)
+
+	s.addEvaluate(api)
+	s.addEvaluators(api)
+	s.addQuality(api)
+	s.addAlarms(api)
+	s.addWhy(api)
+	s.addPipeline(api)
+
+	document, err := api.OpenAPI().MarshalJSON()
+	if err != nil {
+		return err
+	}
+	mux.HandleFunc(openAPIRoute, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/vnd.oai.openapi+json;version=3.1")
+		_, _ = w.Write(document) // a client that has gone needs no answer
+	})
+	return nil
+}
+
+// get describes a GET operation. Parameters that it does not know are refused: a filter
+// that is silently ignored gives a wrong answer with a good face.
+func get(api huma.API, id, path, summary, description string) huma.Operation {
+	op := huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Description: description}
+	op.Middlewares = huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
+		var known []string
+		for _, p := range ctx.Operation().Parameters {
+			if p.In == "query" {
+				known = append(known, p.Name)
+			}
+		}
+		u := ctx.URL()
+		for _, name := range slices.Sorted(maps.Keys(u.Query())) {
+			if !slices.Contains(known, name) {
+				// The answer to a client that has gone may fail; nobody is there to hear.
+				_ = huma.WriteErr(api, ctx, http.StatusBadRequest, "unknown parameter "+quoted(name)+didYouMean(name, known))
+				return
+			}
+		}
+		next(ctx)
+	}}
+	return op
+}
+
+// unavailable is what an answer becomes when the store gives none. It is logged here
+// and nowhere else.
+func (s *Server) unavailable(ctx context.Context, what string, err error) error {
+	if ctx.Err() != nil {
+		return huma.Error503ServiceUnavailable("the request ended before its answer")
+	}
+	s.deps.Log.Error("store did not answer", "for", what, "err", err)
+	return huma.Error503ServiceUnavailable("ClickHouse did not answer: " + err.Error())
+}
+
+// safe sets the headers that keep a browser from running or framing anything that is
+// not ours, whatever text of interactions a page shows.
+func (s *Server) safe(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// sameOrigin refuses what another site's page sends through a visitor's browser: it
+// could spend the judges' budget from there.
+func sameOrigin(next http.Handler) http.Handler {
+	p := http.NewCrossOriginProtection()
+	p.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		writeProblem(w, http.StatusForbidden, "a page of another origin may not send this request")
+	}))
+	return p.Handler(next)
+}
+
+// bodyDeadline bounds how long a body may take, and nothing else. http.Server's own
+// ReadTimeout stays in force while the handler works and then cancels the request: a
+// judge slower than it would never be waited for (golang/go#16100).
+func bodyDeadline(limit time.Duration, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body != nil && r.Body != http.NoBody {
+			c := http.NewResponseController(w)
+			if c.SetReadDeadline(time.Now().Add(limit)) == nil {
+				r.Body = &timedBody{ReadCloser: r.Body, whole: func() { _ = c.SetReadDeadline(time.Time{}) }}
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+type timedBody struct {
+	io.ReadCloser
+	whole func()
+}
+
+func (b *timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.whole()
+	}
+	return n, err
+}
+
+// addMetrics lets Prometheus in. A scrape reads memory; the bounds are for scrapers
+// that come faster than they leave.
+func (s *Server) addMetrics(mux *http.ServeMux) {
+	mux.Handle(metricsRoute, promhttp.HandlerFor(s.deps.Gatherer, promhttp.HandlerOpts{
+		ErrorLog:            slog.NewLogLogger(s.deps.Log.Handler(), slog.LevelError),
+		ErrorHandling:       promhttp.ContinueOnError,
+		EnableOpenMetrics:   true,
+		CoalesceGather:      true,
+		MaxRequestsInFlight: 8,
+		Timeout:             10 * time.Second,
+	}))
+}
+
+// ready says whether to count on this process, and why not.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+	defer cancel()
+	if err := s.deps.Ready(ctx); err != nil {
+		plain(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
+		return
+	}
+	plain(w, http.StatusOK, "ready")
+}
+
+func plain(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text + "\n")) // a client that has gone needs no answer
+}

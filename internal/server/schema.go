@@ -1,0 +1,98 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"assay/evaluators"
+)
+
+// requestSchema describes the body of an evaluate request. It is written from the table
+// that parse reads by.
+func (s *Server) requestSchema() *huma.RequestBody {
+	options := map[string]*huma.Schema{}
+	for _, spec := range evaluators.Table() {
+		settings := map[string]*huma.Schema{}
+		for _, setting := range spec.Settings {
+			settings[setting.Name] = settingSchema(setting)
+		}
+		options[spec.Name] = closed(settings)
+	}
+	text := &huma.Schema{Type: huma.TypeString}
+	list := &huma.Schema{Type: huma.TypeArray, Items: text}
+	oneOrMore := func(what string) *huma.Schema {
+		return &huma.Schema{OneOf: []*huma.Schema{text, list}, Description: what}
+	}
+	described := func(what string) *huma.Schema { return &huma.Schema{Type: huma.TypeString, Description: what} }
+	item := func() map[string]*huma.Schema {
+		return map[string]*huma.Schema{
+			"input":    described("What the assistant was asked"),
+			"output":   described("What it answered"),
+			"expected": oneOrMore("Reference answers, any of which is right"),
+			"criteria": described("What an answer has to meet"),
+			"context":  oneOrMore("Documents that the answer may rest on"),
+		}
+	}
+	one, most := 1, maxItems
+	names := make([]any, 0, len(evaluatorNames()))
+	for _, n := range evaluatorNames() {
+		names = append(names, n)
+	}
+	body := item()
+	body["evaluators"] = &huma.Schema{
+		Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Enum: names}, MinItems: &one, UniqueItems: true,
+	}
+	body["options"] = closed(options)
+	body["options"].Description = "Settings by evaluator"
+	body["judge"] = described(fmt.Sprintf("A judge of the checks file; may be left out where there is only one. Here: %s", strings.Join(s.judgeNames(), ", ")))
+	ofBatch := item()
+	ofBatch["id"] = described("Comes back with the item's results")
+	body["items"] = &huma.Schema{
+		Type: huma.TypeArray, Items: closed(ofBatch), MinItems: &one, MaxItems: &most,
+		Description: "A batch, in place of input, output, expected, criteria and context",
+	}
+	schema := closed(body)
+	schema.Required = []string{"evaluators"}
+	return &huma.RequestBody{
+		Required: true,
+		Content: map[string]*huma.MediaType{"application/json": {
+			Schema: schema,
+			Example: map[string]any{
+				"evaluators": []string{"closed_qa"},
+				"input":      "Can I return opened headphones?",
+				"output":     "Yes, within 14 days, as long as the ear pads are unused.",
+				"criteria":   "Names the number of days and the condition.",
+			},
+		}},
+	}
+}
+
+func settingSchema(setting evaluators.Setting) *huma.Schema {
+	var s *huma.Schema
+	values := make([]any, 0, len(setting.Values))
+	for _, v := range setting.Values {
+		values = append(values, v)
+	}
+	switch setting.Type {
+	case "number":
+		s = &huma.Schema{Type: huma.TypeNumber}
+	case "boolean":
+		s = &huma.Schema{Type: huma.TypeBoolean}
+	case "list":
+		s = &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}
+	default:
+		s = &huma.Schema{Type: huma.TypeString, Enum: values}
+	}
+	s.Description = setting.Help
+	s.Default = setting.Default
+	if setting.Name == "empty_output" {
+		s.Default = evaluators.Fail // see options
+	}
+	return s
+}
+
+func closed(properties map[string]*huma.Schema) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeObject, Properties: properties, AdditionalProperties: false}
+}
