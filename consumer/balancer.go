@@ -16,6 +16,7 @@ type membership struct {
 	generation int32
 	owned      map[string][]int
 	leading    bool
+	shared     map[string]int  // partitions that were shared out, when leading
 	read       map[string]bool // topics this process has read from
 }
 
@@ -72,14 +73,31 @@ func (s sticky) UserData() ([]byte, error) {
 }
 
 func (s sticky) AssignGroups(members []kafka.GroupMember, partitions []kafka.Partition) kafka.GroupMemberAssignments {
-	s.member.lead()
+	s.member.lead(partitions)
 	return shareOut(members, partitions)
 }
 
-func (m *membership) lead() {
+func (m *membership) lead(partitions []kafka.Partition) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.leading = true
+	m.shared = make(map[string]int)
+	for _, p := range partitions {
+		m.shared[p.Topic]++
+	}
+}
+
+// forgot reports whether topics have partitions that were not there when we shared
+// them out: nobody reads those.
+func (m *membership) forgot(now map[string]int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for topic, n := range now {
+		if m.leading && n > m.shared[topic] {
+			return true
+		}
+	}
+	return false
 }
 
 // ranged is the library's range balancer, offered second: a group whose other members
@@ -90,7 +108,7 @@ type ranged struct {
 }
 
 func (r ranged) AssignGroups(members []kafka.GroupMember, partitions []kafka.Partition) kafka.GroupMemberAssignments {
-	r.member.lead()
+	r.member.lead(partitions)
 	return r.RangeGroupBalancer.AssignGroups(members, partitions)
 }
 

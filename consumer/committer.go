@@ -114,7 +114,9 @@ func (c *committer) firstRound(ctx context.Context) bool {
 		if err := firstCommit(ctx, c.cluster, topic, c.member.hasRead(topic), c.commit); err != nil {
 			c.log.Warn("first commit", "topic", topic, "err", err)
 			missing = append(missing, topic)
+			continue
 		}
+		c.member.noteRead(topic)
 	}
 	c.first = missing
 	return len(missing) > 0

@@ -95,10 +95,14 @@ func (c *Consumer) takePart(ctx context.Context, topics []string) error {
 	return err
 }
 
-// watchTopics returns when the topics that exist are others than those we joined for.
+// watchTopics returns when the topics that exist are others than those we joined for,
+// or when some of their partitions belong to nobody. The library looks for new
+// partitions too, but takes what it finds after a join as what was shared out in it:
+// one that came in between it never sees.
 func (c *Consumer) watchTopics(ctx context.Context, topics []string) {
 	t := time.NewTicker(c.watchEvery)
 	defer t.Stop()
+	var forgotten time.Time // since when
 	for {
 		select {
 		case <-ctx.Done():
@@ -111,6 +115,15 @@ func (c *Consumer) watchTopics(ctx context.Context, topics []string) {
 		}
 		if now := slices.Sorted(maps.Keys(found)); !slices.Equal(now, topics) {
 			c.log.Warn("topics changed, joining again", "topics", strings.Join(now, ","))
+			return
+		}
+		switch {
+		case !c.member.forgot(found):
+			forgotten = time.Time{}
+		case forgotten.IsZero():
+			forgotten = time.Now()
+		case time.Since(forgotten) > metadataTTL+c.watchEvery: // the library had its chance
+			c.log.Warn("partitions without a reader, joining again")
 			return
 		}
 	}

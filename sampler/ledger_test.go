@@ -29,7 +29,7 @@ func modelCells(r *rand.Rand, offset int64) []Cell {
 	for range 1 + r.IntN(2) { // elements
 		cells = append(cells, Cell{Minute: minute, Decision: "interaction"})
 		for _, check := range []string{"a", "b", "c"} {
-			c := Cell{Minute: minute, Check: check, Version: "v1", Stratum: all, Epoch: uint32(minute / 60)}
+			c := Cell{Minute: minute, Check: check, Version: "v1", Stratum: "", Epoch: uint32(minute / 60)}
 			switch r.IntN(4) {
 			case 0:
 				c.Decision, c.Reason = "filtered", "when"
@@ -326,7 +326,7 @@ func TestNewRulesBeginANewSegment(t *testing.T) {
 
 func TestAnOpenRecordHoldsBackItselfAndWhatFollows(t *testing.T) {
 	l := NewLedger("t", 3, "h", 10)
-	cell := []Cell{{Minute: 1, Check: "c", Version: "v", Stratum: all, Decision: "sampled_out", Pi: 0.5, Epoch: 0}}
+	cell := []Cell{{Minute: 1, Check: "c", Version: "v", Stratum: "", Decision: "sampled_out", Pi: 0.5, Epoch: 0}}
 	at := func(offset int64) time.Time { return time.Unix(offset, 0).UTC() }
 	l.Count(10, at(10), false, cell)
 	l.Count(11, at(11), true, cell) // stays open

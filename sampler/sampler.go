@@ -47,11 +47,8 @@ type Decision struct {
 	Reason  string  // of filtered and not_applicable
 	Pi      float64 // inclusion probability; 0 where no rate was applied
 	Epoch   uint32  // Unix hour of the event: rates are fixed per epoch
-	Stratum string  // `all` until checks are stratified
+	Stratum string  // empty until checks are stratified
 }
-
-// all is the one stratum of a check that is not stratified.
-const all = "all"
 
 // A Sampler decides under one checks file. It is safe for concurrent use.
 type Sampler struct {
@@ -73,7 +70,7 @@ func (s *Sampler) Decide(it *interaction.Interaction, dst []Decision) []Decision
 	upstream := upstreamRate(it)
 	for i := range s.checks {
 		c := &s.checks[i]
-		d := Decision{Check: i, Epoch: epoch, Stratum: all}
+		d := Decision{Check: i, Epoch: epoch}
 		if reason, ok := s.wants(c, it); !ok {
 			d.Kind, d.Reason = Filtered, reason
 		} else if reason, ok := s.applicable(i, it); !ok {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/alecthomas/units"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
@@ -219,7 +220,7 @@ func TestABatchIsCutAtItsBytes(t *testing.T) {
 	bubble(t, func(c *WriterConfig) {
 		e := evaluation(1)
 		size = evaluationsTable().size(&e)
-		c.BatchBytes = Size(4*size + size/2)
+		c.BatchBytes = units.Base2Bytes(4*size + size/2)
 	}, s, func(t *testing.T, w *Writer, o *outcomes, reg *prometheus.Registry) {
 		o.add(t, w, numbers(10)...)
 		lapse(time.Minute)

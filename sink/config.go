@@ -6,9 +6,10 @@ import (
 	"net"
 	"os"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/units"
 )
 
 // ConnConfig is the ASSAY_CLICKHOUSE_ part of the environment.
@@ -72,12 +73,12 @@ func (c ConnConfig) password() (string, error) {
 
 // WriterConfig is the ASSAY_SINK_ part of the environment.
 type WriterConfig struct {
-	BatchRows   int           `env:"BATCH_ROWS, default=100000" help:"rows per insert, at most"`
-	BatchBytes  Size          `env:"BATCH_BYTES, default=32MiB" help:"bytes per insert, at most"`
-	BatchAge    time.Duration `env:"BATCH_AGE, default=1s" help:"how long a row may wait for its batch, and the least time between two small inserts into a table"`
-	BufferRows  int           `env:"BUFFER_ROWS, default=400000" help:"rows held per table before writers have to wait"`
-	BufferBytes Size          `env:"BUFFER_BYTES, default=128MiB" help:"bytes held per table before writers have to wait"`
-	Grace       time.Duration `env:"GRACE, default=30s" help:"how long inserts may go on after the process was told to stop"`
+	BatchRows   int              `env:"BATCH_ROWS, default=100000" help:"rows per insert, at most"`
+	BatchBytes  units.Base2Bytes `env:"BATCH_BYTES, default=32MiB" help:"bytes per insert, at most"`
+	BatchAge    time.Duration    `env:"BATCH_AGE, default=1s" help:"how long a row may wait for its batch, and the least time between two small inserts into a table"`
+	BufferRows  int              `env:"BUFFER_ROWS, default=400000" help:"rows held per table before writers have to wait"`
+	BufferBytes units.Base2Bytes `env:"BUFFER_BYTES, default=128MiB" help:"bytes held per table before writers have to wait"`
+	Grace       time.Duration    `env:"GRACE, default=30s" help:"how long inserts may go on after the process was told to stop"`
 }
 
 // Validate reports every fault by the name the user wrote.
@@ -102,45 +103,4 @@ func (c WriterConfig) Validate() error {
 		errs = append(errs, fmt.Errorf("ASSAY_SINK_GRACE=%s: want 0s to 10m", c.Grace))
 	}
 	return errors.Join(errs...)
-}
-
-// A Size is a number of bytes, written with a unit: 32MiB, 1GiB, 500kB, 4096.
-type Size int64
-
-// sizeUnits are ordered so that the longest matching suffix is found first.
-var sizeUnits = []struct {
-	suffix string
-	bytes  int64
-}{
-	{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
-	{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1},
-}
-
-// UnmarshalText reads the form a user writes.
-func (s *Size) UnmarshalText(text []byte) error {
-	digits, unit := string(text), int64(1)
-	for _, u := range sizeUnits {
-		if rest, ok := strings.CutSuffix(digits, u.suffix); ok {
-			digits, unit = strings.TrimSpace(rest), u.bytes
-			break
-		}
-	}
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n < 0 || n > (1<<62)/unit {
-		return fmt.Errorf("%q is no size: want a whole number with B, kB, MB, GB, KiB, MiB or GiB", text)
-	}
-	*s = Size(n * unit)
-	return nil
-}
-
-// MarshalText writes the shortest exact form.
-func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-func (s Size) String() string {
-	for _, u := range sizeUnits[:3] {
-		if s != 0 && int64(s)%u.bytes == 0 {
-			return strconv.FormatInt(int64(s)/u.bytes, 10) + u.suffix
-		}
-	}
-	return strconv.FormatInt(int64(s), 10) + "B"
 }

@@ -99,28 +99,6 @@ func TestAnAuthorityFileWithoutACertificateIsNamed(t *testing.T) {
 	}
 }
 
-func TestSizesAreReadAndWrittenWithUnits(t *testing.T) {
-	f := func(text string, want Size, written string) {
-		t.Helper()
-		var s Size
-		if err := s.UnmarshalText([]byte(text)); err != nil || s != want || s.String() != written {
-			t.Errorf("%q is %d, %s (%v), want %d, %s", text, s, s, err, want, written)
-		}
-	}
-	f("4096", 4096, "4KiB")
-	f("1000B", 1000, "1000B")
-	f("32MiB", 32<<20, "32MiB")
-	f("2 GiB", 2<<30, "2GiB")
-	f("500kB", 500_000, "500000B")
-	f("0", 0, "0B")
-	for _, bad := range []string{"", "MiB", "1.5GiB", "-1", "10TB", "9000000000GiB"} {
-		var s Size
-		if err := s.UnmarshalText([]byte(bad)); err == nil {
-			t.Errorf("%q was read as %d", bad, s)
-		}
-	}
-}
-
 // Closed lists start at 0, or the first event is no increase.
 func TestEverySeriesExistsBeforeTheFirstRow(t *testing.T) {
 	reg := prometheus.NewRegistry()

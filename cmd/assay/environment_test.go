@@ -107,6 +107,8 @@ func TestStartsAreRefusedInOneLineAndKubernetesIsNot(t *testing.T) {
 	f([]string{"ASSAY_CHECKS=" + valid, "ASSAY_KAFKA_BROKERS=127.0.0.1:1", "ASSAY_CLICKHOUSE_ADDR=127.0.0.1:1"}, []string{"run"}, exitFailed, "127.0.0.1:1")
 	f(nil, []string{"run", "--roles", "worker,boss"}, exitUsage, "--roles boss")
 	f(nil, []string{"nonsense"}, exitUsage, "nonsense")
+	f(nil, []string{"validat"}, exitUsage, "did you mean validate")
+	f(nil, []string{"evaluate", "x.jsonl"}, exitUsage, "--evaluator")
 	f(nil, []string{"why"}, exitUsage, "why")
 	f(nil, []string{"version", "--json"}, exitDone, `"version"`)
 	f(nil, []string{"config", "--json"}, exitDone, "ASSAY_MONITOR_CLOCK")

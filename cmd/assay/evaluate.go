@@ -75,9 +75,6 @@ scored. Failures stand beside the rates, never inside.`,
 	f.StringVar(&o.out, "out", "", "write one JSON result a line to this file")
 	f.StringVar(&o.failUnder, "fail-under", "", "exit 3 when not met: pass_rate=0.9 or mean_score=0.8")
 	f.IntVar(&o.concurrency, "concurrency", 16, "lines judged at the same time")
-	if err := cmd.MarkFlagRequired("evaluator"); err != nil {
-		panic(err) // the flag is defined above
-	}
 	return cmd
 }
 
@@ -117,6 +114,9 @@ func (a *app) evaluate(ctx context.Context, path string, o evaluateOptions) erro
 	gate, err := parseGate(o.failUnder)
 	if err != nil {
 		return errUsage{err}
+	}
+	if len(o.evaluators) == 0 {
+		return errUsage{fmt.Errorf("--evaluator is missing: want one or more of %s", strings.Join(evaluatorNames(), ", "))}
 	}
 	if o.concurrency < 1 {
 		return errUsage{fmt.Errorf("--concurrency %d: want at least 1", o.concurrency)}

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,7 @@ const evounaTopic = "evouna.interactions"
 type evounaAnswer struct {
 	id, app, question string
 	verdict           *bool
+	applicable        bool // there is an answer and a reference
 }
 
 // evouna reads the human-judged answers and the log that would have recorded them.
@@ -49,8 +51,13 @@ func evouna(t *testing.T) (answers []evounaAnswer, records []interaction.Record)
 	start := time.Now().UTC().Truncate(time.Hour).Add(-3 * time.Hour)
 	for i, row := range rows {
 		for k, app := range assistants {
-			question, output := row["question"].(string), row["answer_"+app].(string)
-			a := evounaAnswer{id: fmt.Sprintf("q%d-%s", i, app), app: app, question: question}
+			question := row["question"].(string)
+			output, _ := row["answer_"+app].(string) // null for a few hundred
+			_, hasReference := row["golden_answer"].(string)
+			a := evounaAnswer{
+				id: fmt.Sprintf("q%d-%s", i, app), app: app, question: question,
+				applicable: hasReference && strings.TrimSpace(output) != "",
+			}
 			if v, ok := row["judge_"+app].(bool); ok {
 				a.verdict = &v
 			}
@@ -65,7 +72,7 @@ func evouna(t *testing.T) (answers []evounaAnswer, records []interaction.Record)
 					"object": "chat.completion", "created": at.Unix(), "model": app + "-model",
 					"choices": []map[string]any{{
 						"index": 0, "finish_reason": "stop",
-						"message": map[string]any{"role": "assistant", "content": output},
+						"message": map[string]any{"role": "assistant", "content": row["answer_"+app]},
 					}},
 				},
 				"metadata": map[string]any{"app": app, "reference": row["golden_answer"]},
@@ -200,15 +207,19 @@ func TestHumanJudgedAnswersThroughTheWholeWay(t *testing.T) {
 // checkDecisions holds the ledger and the rows against a count of our own.
 func checkDecisions(t *testing.T, run judged, answers []evounaAnswer, rate float64) {
 	t.Helper()
-	selected := 0
+	selected, inapplicable := 0, 0
 	for _, a := range answers {
 		sum := sha256.Sum256([]byte("facts\x00" + a.id))
 		u := float64(binary.BigEndian.Uint64(sum[:8])>>11) / (1 << 53)
 		_, judged := run.passed[a.id]
-		if want := u < rate; judged != want {
+		want := a.applicable && u < rate
+		if judged != want {
 			t.Errorf("rate %g: %s judged %t, the hash says %t", rate, a.id, judged, want)
 		}
-		if u < rate {
+		switch {
+		case !a.applicable:
+			inapplicable++
+		case want:
 			selected++
 		}
 	}
@@ -231,9 +242,9 @@ func checkDecisions(t *testing.T, run judged, answers []evounaAnswer, rate float
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int{" interaction": len(answers), "facts selected": selected}
-	if selected < len(answers) {
-		want["facts sampled_out"] = len(answers) - selected
+	want := map[string]int{" interaction": len(answers), "facts selected": selected, "facts not_applicable": inapplicable}
+	if out := len(answers) - inapplicable - selected; out > 0 {
+		want["facts sampled_out"] = out
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("rate %g: the ledger holds %v, counted %v", rate, got, want)

@@ -42,6 +42,17 @@ Exit: 0 done, 1 failed, 2 wrong usage or configuration, 3 a stated gate was not 
 4 too little data to say.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			err := fmt.Errorf("no command %q (see assay --help)", args[0])
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				err = fmt.Errorf("no command %q; did you mean %s?", args[0], near[0])
+			}
+			return errUsage{err}
+		},
 	}
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON for programs instead of a table for people")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -51,6 +62,7 @@ Exit: 0 done, 1 failed, 2 wrong usage or configuration, 3 a stated gate was not 
 		a.demoCommand(), a.runCommand(), a.evaluateCommand(), a.whyCommand(),
 		a.validateCommand(), a.migrateCommand(), a.doctorCommand(), a.configCommand(), a.versionCommand(),
 	)
+	root.SuggestionsMinimumDistance = 2
 	for _, c := range root.Commands() {
 		if c.Args != nil {
 			args := c.Args

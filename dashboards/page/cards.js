@@ -172,7 +172,7 @@ function evidence(a, explain) {
   let e;
   try { e = JSON.parse(a.evidence); } catch { return null; }
   if (!e?.worst?.length) return null;
-  return el("details", {}, el("summary", {}, `The ${e.worst.length} worst answers behind it`),
+  return el("details", {}, el("summary", {}, e.worst.length === 1 ? "The worst answer behind it" : `The ${e.worst.length} worst answers behind it`),
     ...e.worst.map((w) => el("div", { class: "item" },
       el("div", { class: "row" }, el("span", { class: "quiet" }, `${date(w.time)}, ${w.option}, score ${Number(w.score).toFixed(2)}`),
         el("button", { type: "button", onclick: () => explain(w.id) }, "why")),

@@ -6,18 +6,18 @@ import (
 	"net"
 	"time"
 
-	"assay/sink"
+	"github.com/alecthomas/units"
 )
 
 // Config is the ASSAY_HTTP_ part of the environment.
 type Config struct {
-	Addr         string        `env:"ADDR, default=:8420" help:"address to listen on, host:port; port 0 takes a free one"`
-	MaxBody      sink.Size     `env:"MAX_BODY, default=8MiB" help:"largest request body, bytes with a unit"`
-	ReadTimeout  time.Duration `env:"READ_TIMEOUT, default=30s" help:"how long a client may take to send a request, a duration"`
-	EvaluateTime time.Duration `env:"EVALUATE_TIME, default=10m" help:"how long one evaluate request may take, a duration; what is not judged by then ends with reason timeout"`
-	PerRequest   int           `env:"EVALUATE_PER_REQUEST, default=64" help:"judgements of one evaluate request at the same time"`
-	InFlight     int           `env:"EVALUATE_IN_FLIGHT, default=256" help:"judgements of all evaluate requests at the same time"`
-	Grace        time.Duration `env:"GRACE, default=10s" help:"how long running requests may take to end when the process stops, a duration"`
+	Addr         string           `env:"ADDR, default=:8420" help:"address to listen on, host:port; port 0 takes a free one"`
+	MaxBody      units.Base2Bytes `env:"MAX_BODY, default=8MiB" help:"largest request body, bytes with a unit"`
+	ReadTimeout  time.Duration    `env:"READ_TIMEOUT, default=30s" help:"how long a client may take to send a request, a duration"`
+	EvaluateTime time.Duration    `env:"EVALUATE_TIME, default=10m" help:"how long one evaluate request may take, a duration; what is not judged by then ends with reason timeout"`
+	PerRequest   int              `env:"EVALUATE_PER_REQUEST, default=64" help:"judgements of one evaluate request at the same time"`
+	InFlight     int              `env:"EVALUATE_IN_FLIGHT, default=256" help:"judgements of all evaluate requests at the same time"`
+	Grace        time.Duration    `env:"GRACE, default=10s" help:"how long running requests may take to end when the process stops, a duration"`
 }
 
 // Validate reports every fault, by the variable's name.

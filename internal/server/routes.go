@@ -51,7 +51,7 @@ func (s *Server) routes() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.count(s.safe(bodyDeadline(s.cfg.ReadTimeout, sameOrigin(mux)))), nil
+	return bodyDeadline(s.cfg.ReadTimeout, m.count(s.safe(sameOrigin(mux)))), nil
 }
 
 // api registers what the OpenAPI document describes.
@@ -141,18 +141,25 @@ func sameOrigin(next http.Handler) http.Handler {
 // bodyDeadline bounds how long a body may take, and nothing else. http.Server's own
 // ReadTimeout stays in force while the handler works and then cancels the request: a
 // judge slower than it would never be waited for (golang/go#16100).
+//
+// The body is exchanged on a copy of the request: the server looks at its own one to
+// see whether a body was left unread, and would otherwise take the rest of it for the
+// connection's next request.
 func bodyDeadline(limit time.Duration, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
 			c := http.NewResponseController(w)
 			if c.SetReadDeadline(time.Now().Add(limit)) == nil {
-				r.Body = &timedBody{ReadCloser: r.Body, whole: func() { _ = c.SetReadDeadline(time.Time{}) }}
+				own := *r
+				own.Body = &timedBody{ReadCloser: r.Body, whole: func() { _ = c.SetReadDeadline(time.Time{}) }}
+				r = &own
 			}
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
+// A timedBody calls whole when there is nothing more to read.
 type timedBody struct {
 	io.ReadCloser
 	whole func()

@@ -138,7 +138,9 @@ func (m *memory) fail(err error) {
 	m.err = err
 }
 
-type fakeMonitor struct{ atomic.Pointer[monitor.Snapshot] }
+type fakeMonitor struct {
+	atomic.Pointer[monitor.Snapshot]
+}
 
 func (m *fakeMonitor) Snapshot() *monitor.Snapshot { return m.Load() }
 
@@ -225,6 +227,7 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
+	closed bool // the connection ends with it
 }
 
 func (a answer) into(t testing.TB, v any) {
@@ -260,7 +263,7 @@ func (w *world) do(method, path, body string, headers ...string) answer {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return answer{res.StatusCode, res.Header, raw}
+	return answer{res.StatusCode, res.Header, raw, res.Close}
 }
 
 func (w *world) get(path string) answer { w.t.Helper(); return w.do("GET", path, "") }
@@ -373,4 +376,22 @@ func windows(now time.Time, rate float64) []monitor.Window {
 		})
 	}
 	return list
+}
+
+// post sends an evaluate request and returns how the client saw it end.
+func (w *world) post(ctx context.Context, body string) error {
+	req, err := http.NewRequestWithContext(ctx, "POST", w.url+"/api/v1/evaluate", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	res, err := w.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, res.Body)
+	if err == nil && res.StatusCode != 200 {
+		err = errors.New(res.Status)
+	}
+	return err
 }

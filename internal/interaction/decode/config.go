@@ -3,24 +3,24 @@ package decode
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
+
+	"github.com/alecthomas/units"
 )
 
 // Config is the ASSAY_DECODE_ part of the environment: bounds on what one record may
 // cost. What is over a bound is counted and named, never silently cut short.
 type Config struct {
-	MaxRecord      Size `env:"MAX_RECORD, default=8MiB" help:"largest record value that is read, bytes with a unit"`
-	MaxInflated    Size `env:"MAX_INFLATED, default=16MiB" help:"largest record value after decompression, bytes with a unit"`
-	MaxDepth       int  `env:"MAX_DEPTH, default=256" help:"JSON nesting, levels"`
-	MaxNested      int  `env:"MAX_NESTED, default=3" help:"JSON inside JSON strings, levels"`
-	MaxElements    int  `env:"MAX_ELEMENTS, default=10000" help:"interactions in one record"`
-	MaxTextRunes   int  `env:"MAX_TEXT_RUNES, default=1000000" help:"length of one text of an interaction, runes; longer ones are cut and flagged"`
-	MaxMessages    int  `env:"MAX_MESSAGES, default=200" help:"turns of history that are kept, the latest"`
-	MaxDocuments   int  `env:"MAX_DOCUMENTS, default=200" help:"context documents that are kept, the first"`
-	MaxAttributes  int  `env:"MAX_ATTRIBUTES, default=64" help:"attributes that are kept, keys"`
-	AttributeBytes Size `env:"ATTRIBUTE_BYTES, default=16KiB" help:"attributes that are kept, bytes with a unit"`
-	MaxEvents      int  `env:"MAX_EVENTS, default=100000" help:"events of one logged stream"`
+	MaxRecord      units.Base2Bytes `env:"MAX_RECORD, default=8MiB" help:"largest record value that is read, bytes with a unit"`
+	MaxInflated    units.Base2Bytes `env:"MAX_INFLATED, default=16MiB" help:"largest record value after decompression, bytes with a unit"`
+	MaxDepth       int              `env:"MAX_DEPTH, default=256" help:"JSON nesting, levels"`
+	MaxNested      int              `env:"MAX_NESTED, default=3" help:"JSON inside JSON strings, levels"`
+	MaxElements    int              `env:"MAX_ELEMENTS, default=10000" help:"interactions in one record"`
+	MaxTextRunes   int              `env:"MAX_TEXT_RUNES, default=1000000" help:"length of one text of an interaction, runes; longer ones are cut and flagged"`
+	MaxMessages    int              `env:"MAX_MESSAGES, default=200" help:"turns of history that are kept, the latest"`
+	MaxDocuments   int              `env:"MAX_DOCUMENTS, default=200" help:"context documents that are kept, the first"`
+	MaxAttributes  int              `env:"MAX_ATTRIBUTES, default=64" help:"attributes that are kept, keys"`
+	AttributeBytes units.Base2Bytes `env:"ATTRIBUTE_BYTES, default=16KiB" help:"attributes that are kept, bytes with a unit"`
+	MaxEvents      int              `env:"MAX_EVENTS, default=100000" help:"events of one logged stream"`
 }
 
 // depthCap is the depth the scanner's bit stack holds.
@@ -57,36 +57,4 @@ func Defaults() Config {
 		MaxTextRunes: 1_000_000, MaxMessages: 200, MaxDocuments: 200, MaxAttributes: 64,
 		AttributeBytes: 16 << 10, MaxEvents: 100_000,
 	}
-}
-
-// A Size is a number of bytes, written with a unit: 512KiB, 8MiB, 64000.
-type Size int64
-
-// UnmarshalText reads a size. Binary units only: KB and KiB would differ by 2%, and
-// nobody remembers which one a program meant.
-func (s *Size) UnmarshalText(text []byte) error {
-	t := strings.TrimSpace(string(text))
-	shift := 0
-	for i, unit := range []string{"KiB", "MiB", "GiB"} {
-		if digits, ok := strings.CutSuffix(t, unit); ok {
-			t, shift = strings.TrimSpace(digits), 10*(i+1)
-			break
-		}
-	}
-	n, err := strconv.ParseInt(t, 10, 64)
-	if err != nil || n < 0 || n > (1<<62)>>shift {
-		return fmt.Errorf("size %q: want bytes, or a number with KiB, MiB or GiB", text)
-	}
-	*s = Size(n << shift)
-	return nil
-}
-
-// String is the size in the largest unit that divides it.
-func (s Size) String() string {
-	for shift, unit := range map[int]string{30: "GiB", 20: "MiB", 10: "KiB"} {
-		if n := int64(s) >> shift; n > 0 && n<<shift == int64(s) && n < 1024 {
-			return strconv.FormatInt(n, 10) + unit
-		}
-	}
-	return strconv.FormatInt(int64(s), 10)
 }

@@ -339,18 +339,6 @@ func TestConfigReportsEveryFaultByItsVariable(t *testing.T) {
 			t.Errorf("%v, want %s", err, name)
 		}
 	}
-	for text, want := range map[string]Size{"8MiB": 8 << 20, "16 KiB": 16 << 10, "12": 12, "1GiB": 1 << 30} {
-		var s Size
-		if err := s.UnmarshalText([]byte(text)); err != nil || s != want {
-			t.Errorf("%s: %d %v", text, s, err)
-		}
-	}
-	var s Size
-	for _, text := range []string{"8MB", "-1", "", "9999999999GiB"} {
-		if err := s.UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q was read as %d", text, s)
-		}
-	}
 }
 
 // Kafka's buffers are used again: a text that still pointed into one would change under
