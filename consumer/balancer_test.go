@@ -173,3 +173,26 @@ func TestOnlyReadersOfATopicGetItsPartitions(t *testing.T) {
 		t.Errorf("%v, want all of x with a and y with b", got)
 	}
 }
+
+// A partition that comes between sharing out and the library's first look at the topic
+// is taken by it for one that was shared out: the leader has to remember.
+func TestTheLeaderSeesPartitionsNobodyGot(t *testing.T) {
+	m := &membership{}
+	s := sticky{m}
+	f := func(now map[string]int, want bool) {
+		t.Helper()
+		if got := m.forgot(now); got != want {
+			t.Errorf("%v: %t, want %t", now, got, want)
+		}
+	}
+	f(map[string]int{"t": 2}, false) // not the leader: not ours to say
+	s.AssignGroups([]kafka.GroupMember{claimed(t, "a", 1, nil, "t")}, partitionsOf("t", 2))
+	f(map[string]int{"t": 2}, false)
+	f(map[string]int{"t": 1}, false) // an old picture of the cluster
+	f(map[string]int{"t": 3}, true)
+	f(map[string]int{"t": 2, "new": 1}, true)
+	if _, err := s.UserData(); err != nil { // the next join begins
+		t.Fatal(err)
+	}
+	f(map[string]int{"t": 3}, false)
+}

@@ -65,25 +65,3 @@ func TestTwoEvaluatorsHaveNoCommonRate(t *testing.T) {
 		t.Error("a confidence of 95 was taken")
 	}
 }
-
-func TestConfusionComparesWhatCanBeCompared(t *testing.T) {
-	results := []evaluators.Result{
-		answered("C", 1, true), answered("C", 1, true), answered("D", 0, false), answered("B", .6, true), failed(evaluators.Unscored, "prose"), answered("E", 1, true),
-	}
-	c, err := aggregate.Confuse(results, []string{"C", "D", "D", "F", "C", ""}, .95)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Accuracy.Value != .5 || c.Accuracy.N != 4 || c.Skipped != 2 || c.Counts["D"]["C"] != 1 || c.Counts["D"]["D"] != 1 || c.Counts["F"]["B"] != 1 {
-		t.Errorf("%+v", c)
-	}
-	if len(c.Options) != 6 || c.Options[5] != "F" {
-		t.Errorf("options %v, want the evaluator's and then the label it does not have", c.Options)
-	}
-	if _, err := aggregate.Confuse(results, nil, .95); err == nil {
-		t.Error("lists of unequal length were taken")
-	}
-	if c, err := aggregate.Confuse(nil, nil, .95); err != nil || c.Accuracy != nil {
-		t.Errorf("nothing to compare: %+v, %v", c, err)
-	}
-}

@@ -9,38 +9,38 @@ import (
 
 // Rate is a share with its interval.
 type Rate struct {
-	Value float64
-	Lower float64
-	Upper float64
-	N     int // what it is a share of
+	Value float64 `json:"value"`
+	Lower float64 `json:"lower"`
+	Upper float64 `json:"upper"`
+	N     int     `json:"n"` // what it is a share of
 }
 
 // Summary is what a set of results of one evaluator says.
 type Summary struct {
-	Evaluator string
-	Items     int
+	Evaluator string `json:"evaluator"`
+	Items     int    `json:"items"`
 
-	PassRate  *Rate    // of the results with an answer; nil when none has one
-	MeanScore *float64 // of the same
+	PassRate  *Rate    `json:"pass_rate"`  // of the results with an answer; nil when none has one
+	MeanScore *float64 `json:"mean_score"` // of the same
 
-	Options  map[string]int            // chosen, by key; every option is there
-	Statuses map[evaluators.Status]int // every status is there
-	Reasons  map[string]int            // of the results without an answer
+	Options  map[string]int            `json:"options"`  // chosen, by key; every option is there
+	Statuses map[evaluators.Status]int `json:"statuses"` // every status is there
+	Reasons  map[string]int            `json:"reasons"`  // of the results without an answer
 
 	// Missing is the share of results that should have had an answer and have
 	// none. What was not applicable should not.
-	Missing float64
+	Missing float64 `json:"missing_share"`
 
-	Usage  Usage
-	Cached int // answers that cost nothing
+	Usage  Usage `json:"usage"`
+	Cached int   `json:"cached"` // answers that cost nothing
 }
 
 // Usage is what the results cost together.
 type Usage struct {
-	InputTokens  int64
-	OutputTokens int64
-	USD          float64
-	Estimated    bool // some of it is reserves of usage that nobody stated
+	InputTokens  int64   `json:"input_tokens"`
+	OutputTokens int64   `json:"output_tokens"`
+	USD          float64 `json:"usd"`
+	Estimated    bool    `json:"estimated"` // some of it is reserves of usage that nobody stated
 }
 
 var statuses = []evaluators.Status{evaluators.OK, evaluators.Unscored, evaluators.NotApplicable, evaluators.Shed, evaluators.Error}
