@@ -3,6 +3,8 @@ package consumer
 import (
 	"context"
 	"sync"
+
+	"github.com/alecthomas/units"
 )
 
 // A budget bounds what all partitions of the process have in flight. Waiters are
@@ -22,7 +24,7 @@ type waiter struct {
 	granted chan struct{}
 }
 
-func newBudget(records int, bytes Size) *budget {
+func newBudget(records int, bytes units.Base2Bytes) *budget {
 	return &budget{maxRecords: int64(records), maxBytes: int64(bytes)}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/units"
 )
 
 // KafkaConfig is the ASSAY_KAFKA_ part of the environment: where Kafka is and how the
@@ -26,7 +28,7 @@ type KafkaConfig struct {
 
 	MaxWait  time.Duration `env:"MAX_WAIT, default=500ms" help:"how long a broker may hold a fetch that finds nothing"`
 	MinBytes int           `env:"MIN_BYTES, default=1" help:"a fetch waits for so many bytes, at most MAX_WAIT"`
-	MaxBytes Size          `env:"MAX_BYTES, default=8MiB" help:"bytes of one fetch of a partition"`
+	MaxBytes units.Base2Bytes          `env:"MAX_BYTES, default=8MiB" help:"bytes of one fetch of a partition"`
 
 	TLS     bool   `env:"TLS" help:"encrypt connections to the brokers"`
 	TLSCA   string `env:"TLS_CA" help:"file with the authorities that signed the brokers' certificates, PEM; the system's when empty"`
@@ -43,9 +45,9 @@ type KafkaConfig struct {
 // and how a partition is given up.
 type Config struct {
 	Window      int  `env:"WINDOW, default=1024" help:"unresolved records of one partition, at most"`
-	WindowBytes Size `env:"WINDOW_BYTES, default=32MiB" help:"bytes of unresolved records of one partition"`
+	WindowBytes units.Base2Bytes `env:"WINDOW_BYTES, default=32MiB" help:"bytes of unresolved records of one partition"`
 	Total       int  `env:"TOTAL, default=8192" help:"unresolved records of the process, at most"`
-	TotalBytes  Size `env:"TOTAL_BYTES, default=256MiB" help:"bytes of unresolved records of the process"`
+	TotalBytes  units.Base2Bytes `env:"TOTAL_BYTES, default=256MiB" help:"bytes of unresolved records of the process"`
 
 	CommitEvery time.Duration `env:"COMMIT_EVERY, default=2s" help:"time between commits of watermarks that moved"`
 	DrainJudge  time.Duration `env:"DRAIN_JUDGE, default=10s" help:"at a rebalance or the end: how long running judgements may take to finish"`
@@ -105,7 +107,7 @@ func (k KafkaConfig) Validate() error {
 	if k.MaxWait >= k.Timeout {
 		bad("MAX_WAIT", k.MaxWait, fmt.Sprintf("less than ASSAY_KAFKA_TIMEOUT=%s", k.Timeout))
 	}
-	if k.MinBytes < 1 || Size(k.MinBytes) > k.MaxBytes {
+	if k.MinBytes < 1 || units.Base2Bytes(k.MinBytes) > k.MaxBytes {
 		bad("MIN_BYTES", k.MinBytes, fmt.Sprintf("1 to ASSAY_KAFKA_MAX_BYTES=%s", k.MaxBytes))
 	}
 	if k.MaxBytes < 1<<10 || k.MaxBytes > 1<<30 {

@@ -64,24 +64,3 @@ func TestEveryFaultOfAConfigurationIsNamed(t *testing.T) {
 	f(func(k *KafkaConfig, c *Config) { k.SASL = "gssapi" }, "ASSAY_KAFKA_SASL=gssapi")
 	f(func(k *KafkaConfig, c *Config) { k.TLSCert = "x" }, "ASSAY_KAFKA_TLS=true", "want both or neither")
 }
-
-func TestSizesAreReadWithTheirUnits(t *testing.T) {
-	f := func(text string, want Size, ok bool) {
-		t.Helper()
-		var s Size
-		err := s.UnmarshalText([]byte(text))
-		if (err == nil) != ok || ok && s != want {
-			t.Errorf("%q is %d, error %v; want %d, ok %t", text, s, err, want, ok)
-		}
-	}
-	f("1024", 1024, true)
-	f("8MiB", 8<<20, true)
-	f("512 KiB", 512<<10, true)
-	f("2GiB", 2<<30, true)
-	f("8MB", 0, false)
-	f("-1", 0, false)
-	f("99999999999GiB", 0, false)
-	if got := Size(8 << 20).String(); got != "8MiB" {
-		t.Errorf("%s, want 8MiB", got)
-	}
-}

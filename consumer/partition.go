@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/alecthomas/units"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -26,7 +27,7 @@ const (
 
 // unpackLimit bounds what a compressed batch may grow to: five times what a fetch may
 // bring, but not less than a large record needs when fetches are kept small.
-func unpackLimit(fetch Size) int { return int(max(5*fetch, 16<<20)) }
+func unpackLimit(fetch units.Base2Bytes) int { return int(max(5*fetch, 16<<20)) }
 
 // phase is where a partition's loop stands.
 type phase int32

@@ -3,6 +3,8 @@ package consumer
 import (
 	"context"
 	"sync"
+
+	"github.com/alecthomas/units"
 )
 
 // A tracker knows which fetched offsets of one partition are still open. They finish
@@ -49,7 +51,7 @@ type ticket struct {
 	turn uint32
 }
 
-func newTracker(next int64, records int, bytes Size, b *budget) *tracker {
+func newTracker(next int64, records int, bytes units.Base2Bytes, b *budget) *tracker {
 	return &tracker{
 		maxRecords: records,
 		maxBytes:   int64(bytes),

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"github.com/alecthomas/units"
 )
 
 func bareTracker(next int64) *tracker {
@@ -169,7 +171,7 @@ func TestAHeldRecordKeepsItsOffsetButIsNoStandstill(t *testing.T) {
 }
 
 func TestTheWindowIsBoundedByRecordsAndBytes(t *testing.T) {
-	f := func(records int, bytes Size, sizes []int64, wantOpen int) {
+	f := func(records int, bytes units.Base2Bytes, sizes []int64, wantOpen int) {
 		t.Helper()
 		tr := newTracker(0, records, bytes, newBudget(1000, 1<<30))
 		open := 0

@@ -49,6 +49,8 @@ type sim struct {
 	logStart  int64
 	end       int64
 	zombies   []*assigned // evicted, and not yet aware of it
+	calm      bool        // no crash any more
+	changing  bool        // the rules change between lives
 }
 
 // need is what one record causes under some rules.
@@ -62,8 +64,8 @@ func newSim(t *testing.T, seed uint64) *sim {
 	// a block's border lies inside the log
 	offset := sampler.BlockSize - int64(s.r.IntN(80))
 	s.committed, s.logStart = offset, offset
-	for range 60 + s.r.IntN(60) {
-		if s.r.IntN(12) == 0 {
+	for i := range 60 + s.r.IntN(60) {
+		if i > 0 && s.r.IntN(12) == 0 {
 			offset += int64(1 + s.r.IntN(4)) // markers, compaction
 		}
 		s.log = append(s.log, s.record(offset))
@@ -140,10 +142,13 @@ func (s *sim) needed(p *Pipeline) map[int64]need {
 
 // life is one assignment, from the recovery scan to its end. last reads everything.
 func (s *sim) life(p *Pipeline, last bool) {
-	a := s.w.assign(p, consumer.Assignment{Topic: topic, Committed: s.committed, LogStart: s.logStart, LogEnd: s.end})
-	if a.next < s.logStart {
-		s.w.t.Fatalf("reading starts at %d, the log at %d", a.next, s.logStart)
+	s.calm = last
+	// Retention takes what is committed; s.log keeps it for the oracle. Not under a
+	// zombie: the next owner would count in another segment than it does.
+	if len(s.zombies) == 0 && s.r.IntN(3) == 0 {
+		s.logStart += s.r.Int64N(s.committed - s.logStart + 1)
 	}
+	a := s.w.assign(p, consumer.Assignment{Topic: topic, Committed: s.committed, LogStart: s.logStart, LogEnd: s.end})
 	at := 0
 	for at < len(s.log) && s.log[at].Offset < a.next {
 		at++
@@ -185,7 +190,6 @@ func (s *sim) life(p *Pipeline, last bool) {
 	case n == 1:
 		s.crash(a)
 	default: // evicted: somebody else owns the partition and this one does not know
-		a.revoke()
 		s.zombies = append(s.zombies, a)
 	}
 }
@@ -204,25 +208,26 @@ func (s *sim) commit(a *assigned) bool {
 	if err != nil {
 		return true
 	}
-	if s.r.IntN(8) == 0 {
+	if !s.calm && s.r.IntN(8) == 0 {
 		s.crash(a)
 		return false
 	}
 	s.committed = watermark
-	if s.r.IntN(6) == 0 { // retention takes what is committed; s.log keeps it for the oracle
-		s.logStart = s.logStart + s.r.Int64N(s.committed-s.logStart+1)
-	}
 	s.safe()
 	return true
 }
 
-// bother lets a zombie tell its ledger and end, or only end.
+// bother lets a zombie store its ledger before the broker refuses its commit, and end.
 func (s *sim) bother() {
 	if len(s.zombies) == 0 {
 		return
 	}
 	z := s.zombies[0]
 	s.zombies = s.zombies[1:]
+	if err := z.pt.Flush(s.w.t.Context(), z.watermark()); err != nil {
+		s.w.t.Fatal(err)
+	}
+	z.revoke()
 	z.pt.Close()
 }
 
@@ -264,7 +269,9 @@ func (s *sim) safe() {
 			for _, k := range needs[rec.Offset].rows {
 				if _, stored := s.w.store.evaluations[k]; !stored {
 					ok = false
-				} else if _, stored := s.w.store.texts[k.position]; !stored {
+				} else if _, stored := s.w.store.texts[k.position]; !stored && !s.changing {
+					// under changed rules the judgement that should have brought it may
+					// no longer be wanted
 					s.w.t.Fatalf("offset %d has a judgement without its text", rec.Offset)
 				}
 			}
@@ -366,6 +373,7 @@ func TestTheLedgerStaysExactWhenRulesChange(t *testing.T) {
 	for seed := range uint64(300) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSim(t, seed)
+			s.changing = true
 			lives := 2 + s.r.IntN(10)
 			var p *Pipeline
 			for i := range lives {
@@ -436,4 +444,3 @@ func (s *sim) rest() {
 	}
 	s.w.settle()
 }
-

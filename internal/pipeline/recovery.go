@@ -69,6 +69,10 @@ func otherLog(a consumer.Assignment, last sink.Segment) bool {
 	return int64(last.UptoOffset) >= a.LogEnd
 }
 
+// setForward is how far the committed offset is ahead of the counts when somebody must
+// have moved it. Less is also what transactions' markers and aborted records leave.
+const setForward = 1000
+
 // segmentStart is the offset at which counting starts: the start of the segment that
 // covers the committed offset when counting it again gives what the ledger holds, else
 // the first offset that is not counted yet. segments are those of the committed
@@ -78,9 +82,13 @@ func otherLog(a consumer.Assignment, last sink.Segment) bool {
 //   - the segment or a later one was counted under other rules,
 //   - a later one starts inside its block: this count would run on into it,
 //   - the log no longer has the segment's first records,
-//   - the segment ends before the committed offset: somebody set that forward, and what
-//     lies between was never judged.
+//   - the segment ends far before the committed offset: somebody set that forward, and
+//     what lies between was never judged.
 //
+// Where it does, counting on in the same segment is better than starting another: an
+// evicted owner that stores its ledger late then writes the same cells and not others.
+// For the same reason a new segment starts at the first offset that is not counted even
+// when the committed one is a few markers further: every owner finds the same one.
 // An offset set back before everything that is counted is read from there all the same.
 func segmentStart(a consumer.Assignment, hash string, last sink.Segment, segments []sink.Segment) int64 {
 	block := uint64(a.Committed) / sampler.BlockSize
@@ -92,8 +100,8 @@ func segmentStart(a consumer.Assignment, hash string, last sink.Segment, segment
 			covering = i
 		}
 	}
-	next := max(a.Committed, counted+1)
-	if otherLog(a, last) {
+	next := counted + 1
+	if counted+setForward < a.Committed || otherLog(a, last) {
 		next = a.Committed
 	}
 	if last.ChecksHash != hash {
@@ -108,7 +116,7 @@ func segmentStart(a consumer.Assignment, hash string, last sink.Segment, segment
 		}
 	}
 	from := int64(segments[covering].SegmentFrom)
-	if from < a.LogStart || counted+1 < a.Committed {
+	if from < a.LogStart || counted+setForward < a.Committed {
 		return next
 	}
 	return from

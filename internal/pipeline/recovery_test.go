@@ -48,7 +48,8 @@ func TestWhereCountingStarts(t *testing.T) {
 	f("new rules: past what is counted", 120, 0, "B", 120, seg(100, 119, "A"))
 	f("new rules after a crash between ledger and commit", 110, 0, "B", 120, seg(100, 119, "A"))
 	f("new rules, the ledger is a block ahead", b-5, 0, "B", b+21, seg(100, b-1, "A"), seg(b, b+20, "A"))
-	f("new rules, a gap before the committed offset", 130, 0, "B", 130, seg(100, 119, "A"))
+	f("new rules, a gap before the committed offset", 130, 0, "B", 120, seg(100, 119, "A"))
+	f("new rules, and somebody set the offset forward", 5000, 0, "B", 5000, seg(100, 119, "A"))
 	f("rules changed before in this block", 160, 0, "B", 120, seg(100, 119, "A"), seg(120, 159, "B"))
 	f("and back", 220, 0, "A", 160, seg(100, 119, "A"), seg(120, 159, "B"), seg(160, 219, "A"))
 	f("back before anything was counted under the new ones", 120, 0, "A", 100, seg(100, 119, "A"))
@@ -66,7 +67,9 @@ func TestWhereCountingStarts(t *testing.T) {
 	f("set back over a block under other rules", 105, 0, "A", 2*b+10, seg(100, b-1, "A"), seg(b, 2*b-1, "B"), seg(2*b, 2*b+9, "A"))
 	f("set back behind a segment cut by retention", 105, 0, "A", 220, seg(100, 119, "A"), seg(120, 219, "A"))
 	f("set back before all that is counted", 50, 0, "A", 50, seg(100, 119, "A"))
-	f("set forward: what lies between was never judged", 500, 0, "A", 500, seg(100, 119, "A"))
+	f("a gap of markers before the committed offset", 500, 0, "A", 100, seg(100, 119, "A"))
+	f("set forward: what lies between was never judged", 5000, 0, "A", 5000, seg(100, 119, "A"))
+	f("set forward into another block", b+50, 0, "A", b+50, seg(100, 119, "A"))
 }
 
 // Nobody can have counted beyond the end of the log: the topic was made anew, and its

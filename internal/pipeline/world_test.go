@@ -196,7 +196,7 @@ func (w *world) assign(p *Pipeline, a consumer.Assignment) *assigned {
 		w.t.Fatal(err)
 	}
 	return &assigned{
-		w: w, pt: part.(*partition), below: max(a.Committed, from), next: from,
+		w: w, pt: part.(*partition), below: max(a.Committed, from), next: max(from, a.LogStart),
 		open: make(map[int64]*record), resolved: make(map[int64]consumer.Outcome),
 	}
 }
