@@ -26,9 +26,9 @@ type KafkaConfig struct {
 	Heartbeat        time.Duration `env:"HEARTBEAT, default=2s" help:"time between heartbeats"`
 	Timeout          time.Duration `env:"TIMEOUT, default=10s" help:"one request to a broker, at most"`
 
-	MaxWait  time.Duration `env:"MAX_WAIT, default=500ms" help:"how long a broker may hold a fetch that finds nothing"`
-	MinBytes int           `env:"MIN_BYTES, default=1" help:"a fetch waits for so many bytes, at most MAX_WAIT"`
-	MaxBytes units.Base2Bytes          `env:"MAX_BYTES, default=8MiB" help:"bytes of one fetch of a partition"`
+	MaxWait  time.Duration    `env:"MAX_WAIT, default=500ms" help:"how long a broker may hold a fetch that finds nothing"`
+	MinBytes int              `env:"MIN_BYTES, default=1" help:"a fetch waits for so many bytes, at most MAX_WAIT"`
+	MaxBytes units.Base2Bytes `env:"MAX_BYTES, default=8MiB" help:"bytes of one fetch of a partition"`
 
 	TLS     bool   `env:"TLS" help:"encrypt connections to the brokers"`
 	TLSCA   string `env:"TLS_CA" help:"file with the authorities that signed the brokers' certificates, PEM; the system's when empty"`
@@ -44,9 +44,9 @@ type KafkaConfig struct {
 // Config is the ASSAY_CONSUMER_ part of the environment: how much may be in flight
 // and how a partition is given up.
 type Config struct {
-	Window      int  `env:"WINDOW, default=1024" help:"unresolved records of one partition, at most"`
+	Window      int              `env:"WINDOW, default=1024" help:"unresolved records of one partition, at most"`
 	WindowBytes units.Base2Bytes `env:"WINDOW_BYTES, default=32MiB" help:"bytes of unresolved records of one partition"`
-	Total       int  `env:"TOTAL, default=8192" help:"unresolved records of the process, at most"`
+	Total       int              `env:"TOTAL, default=8192" help:"unresolved records of the process, at most"`
 	TotalBytes  units.Base2Bytes `env:"TOTAL_BYTES, default=256MiB" help:"bytes of unresolved records of the process"`
 
 	CommitEvery time.Duration `env:"COMMIT_EVERY, default=2s" help:"time between commits of watermarks that moved"`

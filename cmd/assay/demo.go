@@ -134,14 +134,14 @@ func (a *app) prepareDemo(env *environment, file *checks.File) error {
 		return errUsage{err}
 	}
 	env.Chdb.Library = library
+	if err := chdb.PrepareDataDir(env.DataDir); err != nil {
+		return errUsage{err}
+	}
 	env.DataDir = filepath.Join(env.DataDir, "demo")
 	if chdb.IsDataDir(env.DataDir) {
 		if err := os.RemoveAll(env.DataDir); err != nil {
 			return fmt.Errorf("clear the last demo: %w", err)
 		}
-	}
-	if err := os.MkdirAll(filepath.Dir(env.DataDir), 0o700); err != nil {
-		return err
 	}
 	return chdb.PrepareDataDir(env.DataDir)
 }
