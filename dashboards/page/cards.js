@@ -43,7 +43,7 @@ function headline(windows) {
 function update(card, check, state, slice) {
   const parts = card.parts, windows = slice.windows ?? [], main = headline(windows);
   set(parts.about, `${check.evaluator}, version ${check.version.slice(0, 8)}`);
-  options(parts.select, check.slices.map((s) => sliceName(s.slice)), sliceName(slice.slice));
+  options(parts.select, check.slices ?? [], sliceName(slice.slice));
   parts.zoom.setAttribute("aria-pressed", state.zoomed.has(check.name));
   rate(parts, check, main);
   table(parts.windows, windows, main, check.target);
@@ -55,10 +55,12 @@ function set(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-function options(select, names, chosenName) {
+function options(select, slices, chosenName) {
+  const names = slices.map((s) => sliceName(s.slice));
   if ([...select.options].map((o) => o.value).join("\n") !== names.join("\n")) {
     select.replaceChildren(...names.map((n) => el("option", { value: n }, n)));
   }
+  slices.forEach((s, i) => set(select.options[i], s.detector?.state === "alarm" ? `${names[i]} (alarm)` : names[i]));
   select.value = chosenName;
 }
 
@@ -143,11 +145,11 @@ function legend(list, target, points, mine) {
   list.replaceChildren(...entries.map(([c, text]) => el("li", { class: c }, text)));
 }
 
-export function alarms(all, explain) {
+export function alarms(all, explain, choose) {
   const open = all.filter((a) => a.state !== "closed"), past = all.filter((a) => a.state === "closed").slice(0, 10);
   byId("open-alarms").hidden = !open.length;
   byId("past-alarms").hidden = !past.length;
-  const make = (a) => alarmCard(a, explain);
+  const make = (a) => alarmCard(a, explain, choose);
   fill(byId("open-list"), open, (a) => `${a.id} ${a.revision}`, updateAlarm, make);
   fill(byId("past-list"), past, (a) => `${a.id} ${a.revision}`, updateAlarm, make);
 }
@@ -157,15 +159,21 @@ function updateAlarm(card, a) {
   pill.hidden = a.data !== "no_data";
 }
 
-function alarmCard(a, explain) {
+function alarmCard(a, explain, choose) {
+  const name = sliceName(a.slice ?? {});
+  const show = () => {
+    choose({ name: a.check }, name);
+    document.getElementById(`check-${a.check}`)?.closest("article").scrollIntoView({ block: "start" });
+  };
   const until = a.closed_at ? ` to ${date(a.closed_at)}` : "";
   return el("article", { class: "alarm-card", "data-state": a.state, "data-alarm": a.id },
     el("div", { class: "row" },
-      el("strong", {}, `${a.check}, ${sliceName(a.slice ?? {})}`),
+      el("strong", {}, `${a.check}, ${name}`),
       el("span", { class: "pill", "data-state": a.state }, a.state),
       el("span", { class: "pill data", "data-state": "no_data", hidden: "" }, "no data to confirm or close it"),
-      el("span", { class: "quiet" }, `${date(a.opened_at)}${until}`)),
-    el("p", {}, a.summary), evidence(a, explain));
+      el("span", { class: "quiet" }, `${date(a.opened_at)}${until}`),
+      el("button", { type: "button", class: "show", onclick: show }, "show")),
+    el("p", {}, a.summary), a.note ? el("p", { class: "quiet" }, a.note) : null, evidence(a, explain));
 }
 
 function evidence(a, explain) {

@@ -17,7 +17,8 @@ async function get(path) {
 // chosen is the slice that a check's card shows.
 function chosen(check) {
   const name = state.slices.get(check.name) ?? "all";
-  return check.slices.find((s) => sliceName(s.slice) === name) ?? check.slices[0];
+  const slices = check.slices ?? [];
+  return slices.find((s) => sliceName(s.slice) === name) ?? slices[0] ?? { slice: {} };
 }
 
 // refreshSeries asks for a check's chart when the snapshot or the choice is new.
@@ -43,10 +44,12 @@ async function refresh() {
   try {
     const [quality, pipeline] = await Promise.all([get("/api/v1/quality"), get("/api/v1/pipeline")]);
     Object.assign(state, { quality, pipeline, failedSince: null });
-    await Promise.all(current().map(refreshSeries));
   } catch {
     state.failedSince ??= new Date();
   }
+  draw();
+  if (state.failedSince || !state.quality.snapshot) return;
+  await Promise.all(current().map(refreshSeries));
   draw();
 }
 
@@ -80,19 +83,20 @@ function draw() {
   nothing.textContent = !s ? "No numbers yet." : !current().length ? "The checks file has no check."
     : "Nothing has been read of the log yet. The numbers appear with the first judged interactions.";
   cards(s && known(s.now) ? current() : [], state, { chosen, redraw: draw, choose });
-  alarms(s?.alarms ?? [], explain);
+  alarms(s?.alarms ?? [], explain, choose);
 }
 
 async function choose(check, slice) {
   state.slices.set(check.name, slice);
   draw();
-  await refreshSeries(check);
+  const shown = current().find((c) => c.name === check.name);
+  if (shown) await refreshSeries(shown);
   draw();
 }
 
 function pipeline(q, p) {
   const s = q.snapshot;
-  const judged = current().reduce((n, c) => n + (c.slices[0]?.windows?.find((w) => w.name === "24h")?.n ?? 0), 0);
+  const judged = current().reduce((n, c) => n + (c.slices?.[0]?.windows?.find((w) => w.name === "24h")?.n ?? 0), 0);
   const tiles = [];
   const tile = (name, value, bad = false) => tiles.push({ name, value, bad });
   if (s) {
@@ -122,8 +126,11 @@ function pipeline(q, p) {
 const explain = why(get);
 
 async function loop() {
-  if (!document.hidden) await refresh();
-  setTimeout(loop, every);
+  try {
+    if (!document.hidden) await refresh();
+  } finally {
+    setTimeout(loop, every);
+  }
 }
 document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
 let resized;

@@ -336,7 +336,7 @@ func compare(t *testing.T, got, want map[cellCount]uint64) {
 }
 
 func TestConservationIsExactAfterAnyCrashesAndRebalances(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(120) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSim(t, seed)
 			file := parse(t, crashRules[0])
@@ -370,7 +370,7 @@ func TestConservationIsExactAfterAnyCrashesAndRebalances(t *testing.T) {
 // yet resolved may be left over. The ledger still has one decision for each interaction
 // and check, and the rows of what it calls selected.
 func TestTheLedgerStaysExactWhenRulesChange(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(120) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSim(t, seed)
 			s.changing = true

@@ -7,12 +7,17 @@
 // reason, and what is cut off by a revoke or a shutdown stays unresolved, so that
 // the next owner reads it again.
 //
+// A panic while judging costs that one judgement: its row has status error and reason
+// panic. A panic while a record is taken apart is the consumer's to handle.
+//
 // It implements consumer.Handler; only cmd/assay builds one. It owns the goroutines
 // that judge, bounds them per judge and serves partitions in turn. It never commits,
 // never retries a judge (evaluators/judge does) and never retries an insert (sink
 // does).
 //
 // Open pipeline.go first (what it is made of), then partition.go (the way of one
-// record), judging.go (one interaction and one check), slots.go (who may run), and
-// recovery.go (where reading starts after a crash or a rebalance).
+// record), judging.go (one interaction and one check), unit.go (when a record is
+// resolved), letters.go (what becomes of bad records and refused rows), rows.go and
+// privacy.go (what is stored), slots.go (who may run), and recovery.go (where reading
+// starts after a crash or a rebalance).
 package pipeline

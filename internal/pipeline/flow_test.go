@@ -154,6 +154,30 @@ func TestARecordBelowTheCommittedOffsetIsCountedAndNothingElse(t *testing.T) {
 	})
 }
 
+// The consumer's own deliveries end here; the others go through the same two steps with
+// a record of the tests.
+func TestHandleTakesTheConsumersDeliveries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, oneCheck)
+		a := w.fresh()
+		defer a.pt.Close()
+		for offset, value := range []string{item("i-0"), item("i-1"), `{"input":"q","output":""}`, "<html>"} {
+			a.pt.Handle(t.Context(), consumer.Delivery{Below: offset == 0,
+				Record: interaction.Record{Topic: topic, Offset: int64(offset), Time: logTime, Value: []byte(value)}})
+		}
+		w.settle()
+		if row := w.only(); row.InteractionID != "i-1" || len(w.store.letters) != 1 {
+			t.Errorf("row %+v, letters %v", row, w.store.letters)
+		}
+		if err := a.pt.Flush(t.Context(), 4); err != nil {
+			t.Fatal(err)
+		}
+		if w.store.counts("", "interaction") != 3 || w.store.counts("polite", "selected") != 2 {
+			t.Errorf("ledger %v", w.store.population)
+		}
+	})
+}
+
 func TestTheTextIsStoredOnceAndBeforeItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, rules)

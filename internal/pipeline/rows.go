@@ -80,7 +80,7 @@ func (p *Pipeline) text(it *interaction.Interaction) sink.Text {
 		Tenant: it.Tenant, App: it.App, Model: it.Model, Route: it.Route,
 		PromptVersion: it.PromptVersion, Environment: it.Environment,
 		SessionID: it.SessionID, UserID: it.UserID, TraceID: it.TraceID,
-		InputTokens: count32(it.InputTokens), OutputTokens: count32(it.OutputTokens), LatencyMS: count32(it.LatencyMS),
+		InputTokens: count32(it.InputTokens), OutputTokens: count32(it.OutputTokens), LatencyMS: count32(it.WholeLatency()),
 		Status: string(it.Status), Flags: it.Flags, Attributes: p.privacy.attributes(it.Attributes),
 		Store: p.privacy.store,
 	}

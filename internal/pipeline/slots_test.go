@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,13 +89,13 @@ func TestADroppedQueueStartsNothingAndWaitsForWhatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(2)
 		q := s.queue()
-		ran := 0
+		var ran atomic.Int64
 		for range 6 {
-			q.put(func() { time.Sleep(3 * time.Second); ran++ })
+			q.put(func() { time.Sleep(3 * time.Second); ran.Add(1) })
 		}
 		synctest.Wait()
 		q.drop()
-		q.put(func() { ran += 100 })
+		q.put(func() { ran.Add(100) })
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -105,8 +106,8 @@ func TestADroppedQueueStartsNothingAndWaitsForWhatRuns(t *testing.T) {
 		if err := q.wait(t.Context()); err != nil || time.Since(start) != 2*time.Second {
 			t.Errorf("wait: %v after %s", err, time.Since(start))
 		}
-		if ran != 2 {
-			t.Errorf("%d pieces of work ran, want the 2 that had started", ran)
+		if n := ran.Load(); n != 2 {
+			t.Errorf("%d pieces of work ran, want the 2 that had started", n)
 		}
 		q.drop()
 		if err := q.wait(t.Context()); err != nil {

@@ -74,6 +74,22 @@ func TestOptionsReachTheEvaluator(t *testing.T) {
 	f(`{"evaluators":["closed_qa"],"input":"q","output":"o","criteria":"c","options":{"closed_qa":{"pass":0.6,"orders":2}}}`, true, "yes")
 	f(`{"evaluators":["factuality"],"output":"o","expected":"x","options":{"factuality":{"pass":["A"]}}}`, true, "A")
 	f(`{"evaluators":["factuality"],"output":"o","expected":"x","options":{"factuality":{"coarse":true}}}`, true, "agree")
+	f(`{"evaluators":["noncommittal"],"output":"o","options":{"noncommittal":{"pass":0.7}}}`, true, "yes")
+	f(`{"evaluators":["answer_relevance"],"input":"q","output":"o","options":{"answer_relevance":{"pass":0.1}}}`, true, "0")
+	f(`{"evaluators":["claim_evidence_stance"],"claim":"c","evidence":["e"]}`, true, "completely-support")
+}
+
+// An evaluator over many claims has a score and no one option.
+func TestClaimsComeBackOneByOne(t *testing.T) {
+	w := start(t, withJudge(sure(.6)))
+	a := w.evaluate(`{"evaluators":["faithfulness"],"output":"It is red. It is old.","context":"c","options":{"faithfulness":{"max_claims":1}}}`)
+	var got evaluateBody
+	a.into(t, &got)
+	r := got.Results[0]
+	if a.status != 200 || r.Status != "ok" || *r.Score != 1 || *r.Label != "1 of 1" || r.Option != nil || r.Probabilities != nil || !*r.Passed ||
+		len(r.Detail["claims"].([]any)) != 1 || r.Detail["claims_cut"] != 1.0 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
 }
 
 // Whatever setting an evaluator has, the API can set it.
@@ -165,7 +181,11 @@ func TestARefusedRequestNamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 	f(`{"evaluators":["closed_qa"],"otput":"o","judge":"main"}`, "otput", "did you mean output?")
 	f(`{"evaluators":["closed_qa"],"Output":"o","judge":"main"}`, "did you mean output?") // names are exact
 	f(`{"evaluators":["factualty"],"judge":"main"}`, "evaluators[0]", "did you mean factuality?")
-	f(`{"evaluators":["answer_similarity"],"judge":"main"}`, "unknown evaluator", "closed_qa, factuality")
+	f(`{"evaluators":["answer_similarty"],"judge":"main"}`, "unknown evaluator", "closed_qa, ", "did you mean answer_similarity?")
+	f(`{"evaluators":["answer_relevance","answer_relevancy"],"judge":"main"}`, `"answer_relevancy" twice`)
+	f(`{"evaluators":["faithfulness"],"judge":"main","options":{"faithfulness":{"max_claims":51}}}`, "options.faithfulness", "max_claims: 51: want 1 to 50")
+	f(`{"evaluators":["answer_correctness"],"judge":"main","options":{"answer_correctness":{"similarity":1,"weights":["a"],"dialect":2}}}`,
+		"answer_correctness.similarity", "want true or false", "weights[0]", "want a number, not a string", "answer_correctness.dialect")
 	f(`{"evaluators":"factuality","judge":"main"}`, "want a list of strings, not a string")
 	f(`{"evaluators":[],"judge":"main"}`, "is empty")
 	f(`{"evaluators":["factuality","factuality"],"judge":"main"}`, `"factuality" twice`)

@@ -19,13 +19,15 @@ type evaluatorsOutput struct {
 
 type evaluatorBody struct {
 	Name     string        `json:"name"`
+	Aliases  []string      `json:"aliases,omitempty" doc:"Other names that a request may use"`
 	Summary  string        `json:"summary"`
 	Question string        `json:"question" enum:"boolean,choice,score"`
 	Required []string      `json:"required" nullable:"false" doc:"Fields without which an item is not applicable"`
 	Optional []string      `json:"optional" nullable:"false"`
 	Options  []optionBody  `json:"options" nullable:"false"`
 	Coarse   []optionBody  `json:"coarse_options,omitempty" doc:"The options where coarse is set"`
-	PassLine *float64      `json:"pass_line" doc:"The least score that passes; null where options pass"`
+	PassLine *float64      `json:"pass_line" doc:"Which scores pass; null where options pass"`
+	Passes   string        `json:"passes" enum:"at_least,below,at_most" doc:"Which side of the line passes: below and at_most where less is better"`
 	Pass     []string      `json:"pass,omitempty" doc:"The options that pass; absent where a line decides"`
 	Settings []settingBody `json:"settings" nullable:"false"`
 }
@@ -61,7 +63,7 @@ func (s *Server) addEvaluators(api huma.API) {
 
 func evaluatorOf(spec evaluators.Spec) evaluatorBody {
 	b := evaluatorBody{
-		Name: spec.Name, Summary: spec.Summary, Question: string(spec.Kind),
+		Name: spec.Name, Aliases: spec.Aliases, Passes: passesOf(spec), Summary: spec.Summary, Question: string(spec.Kind),
 		Required: spec.Required, Optional: append([]string{}, spec.Optional...),
 		Options: optionsOf(spec.Options()), PassLine: spec.PassLine, Pass: spec.DefaultPass(),
 	}
@@ -76,6 +78,13 @@ func evaluatorOf(spec evaluators.Spec) evaluatorBody {
 		b.Settings = append(b.Settings, body)
 	}
 	return b
+}
+
+func passesOf(spec evaluators.Spec) string {
+	if spec.Passes == evaluators.AtLeast {
+		return "at_least"
+	}
+	return string(spec.Passes)
 }
 
 func optionsOf(definitions []evaluators.OptionDefinition) []optionBody {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"assay/evaluators"
 	"assay/evaluators/judge"
 )
 
@@ -178,10 +179,20 @@ func TestTheListOfEvaluatorsSaysWhatARequestMayHold(t *testing.T) {
 		Judges     []string
 	}
 	w.get("/api/v1/evaluators").into(t, &body)
-	if len(body.Evaluators) != 2 || !slices.Equal(body.Judges, []string{"main"}) {
-		t.Fatalf("%+v", body)
+	if len(body.Evaluators) != len(evaluators.Table()) || !slices.Equal(body.Judges, []string{"main"}) {
+		t.Fatalf("%d evaluators, judges %v", len(body.Evaluators), body.Judges)
 	}
-	qa, facts := body.Evaluators[0], body.Evaluators[1]
+	of := func(name string) evaluatorBody {
+		i := slices.IndexFunc(body.Evaluators, func(e evaluatorBody) bool { return e.Name == name })
+		if i < 0 {
+			t.Fatalf("no %s", name)
+		}
+		return body.Evaluators[i]
+	}
+	qa, facts, rate := of("closed_qa"), of("factuality"), of("hallucination_rate")
+	if rate.Passes != "at_most" || *rate.PassLine != 0 || qa.Passes != "at_least" || of("noncommittal").Passes != "below" || of("answer_relevancy").Aliases[0] != "answer_relevance" {
+		t.Errorf("%+v", rate)
+	}
 	if qa.Name != "closed_qa" || *qa.PassLine != .5 || !slices.Equal(qa.Required, []string{"input", "output", "criteria"}) || qa.Question != "boolean" {
 		t.Errorf("%+v", qa)
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -30,10 +31,10 @@ func (f *faults) options(raw json.RawMessage, names []string) map[string]evaluat
 		switch {
 		case err != nil:
 			f.add(at, "unknown evaluator; want some of %s%s", strings.Join(names, ", "), didYouMean(m.name, names))
-		case !slices.Contains(names, m.name):
+		case !slices.Contains(names, spec.Name):
 			f.add(at, "the request does not ask for this evaluator")
 		case !isNull(m.value):
-			settings[m.name] = f.settings(at, m.value, spec, settings[m.name])
+			settings[spec.Name] = f.settings(at, m.value, spec, settings[spec.Name])
 		}
 	}
 	return settings
@@ -74,9 +75,17 @@ func (f *faults) setting(at, name string, raw json.RawMessage, spec evaluators.S
 			s.Pass = f.strings(at, raw)
 		}
 	case "coarse":
-		if kindOf(raw) != "a boolean" || json.Unmarshal(raw, &s.Coarse) != nil {
-			f.add(at, "want true or false, not %s", kindOf(raw))
-		}
+		f.truth(at, raw, &s.Coarse)
+	case "dialect":
+		f.word(at, raw, &s.Dialect)
+	case "max_claims":
+		f.whole(at, raw, &s.MaxClaims)
+	case "count":
+		f.word(at, raw, &s.Count)
+	case "similarity":
+		f.truth(at, raw, &s.Similarity)
+	case "weights":
+		s.Weights = f.numbers(at, raw)
 	case "empty_output":
 		f.word(at, raw, &s.EmptyOutput)
 	case "refusals":
@@ -99,6 +108,27 @@ func (f *faults) number(at string, raw json.RawMessage) (float64, bool) {
 		return 0, false
 	}
 	return v, true
+}
+
+func (f *faults) truth(at string, raw json.RawMessage, to *bool) {
+	if kindOf(raw) != "a boolean" || json.Unmarshal(raw, to) != nil {
+		f.add(at, "want true or false, not %s", kindOf(raw))
+	}
+}
+
+func (f *faults) numbers(at string, raw json.RawMessage) []float64 {
+	var elements []json.RawMessage
+	if kindOf(raw) != "a list" || json.Unmarshal(raw, &elements) != nil {
+		f.add(at, "want a list of numbers, not %s", kindOf(raw))
+		return nil
+	}
+	list := []float64{}
+	for i, e := range elements {
+		if v, ok := f.number(fmt.Sprintf("%s[%d]", at, i), e); ok {
+			list = append(list, v)
+		}
+	}
+	return list
 }
 
 func (f *faults) whole(at string, raw json.RawMessage, to *int) {

@@ -34,7 +34,7 @@ type namedItem struct {
 }
 
 // itemFields are the fields of an item; id names an item of a batch only.
-var itemFields = []string{"input", "output", "expected", "criteria", "context"}
+var itemFields = []string{"input", "output", "expected", "criteria", "context", "claim", "evidence"}
 
 var requestFields = append([]string{"evaluators", "suite", "options", "judge", "items"}, itemFields...)
 
@@ -118,13 +118,14 @@ func (f *faults) evaluatorNames(given map[string]json.RawMessage) []string {
 	}
 	for i, name := range asked {
 		at := fmt.Sprintf("evaluators[%d]", i)
+		spec, err := evaluators.Lookup(name)
 		switch {
-		case slices.Contains(asked[:i], name):
+		case slices.Contains(asked[:i], name), err == nil && slices.Contains(names, spec.Name):
 			f.add(at, "%s twice", quoted(name))
-		case !slices.Contains(evaluatorNames(), name):
+		case err != nil:
 			f.add(at, "unknown evaluator %s; want some of %s%s", quoted(name), strings.Join(evaluatorNames(), ", "), didYouMean(name, evaluatorNames()))
 		default:
-			names = append(names, name)
+			names = append(names, spec.Name) // an alias is answered under its evaluator's name
 		}
 	}
 	return names
@@ -221,6 +222,10 @@ func (f *faults) field(item *namedItem, name, location string, raw json.RawMessa
 		item.Expected = f.oneOrMore(location, raw)
 	case "context":
 		item.Context = f.oneOrMore(location, raw)
+	case "claim":
+		item.Claim = f.text(location, raw)
+	case "evidence":
+		item.Evidence = f.oneOrMore(location, raw)
 	}
 }
 

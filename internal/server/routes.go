@@ -159,7 +159,7 @@ func bodyDeadline(limit time.Duration, next http.Handler) http.Handler {
 	})
 }
 
-// A timedBody calls whole when there is nothing more to read.
+// A timedBody calls whole when all of it has come.
 type timedBody struct {
 	io.ReadCloser
 	whole func()
@@ -167,7 +167,7 @@ type timedBody struct {
 
 func (b *timedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
+	if err == io.EOF { // after any other error Close still reads, and must not wait for ever
 		b.whole()
 	}
 	return n, err

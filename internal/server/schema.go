@@ -33,6 +33,8 @@ func (s *Server) requestSchema() *huma.RequestBody {
 			"expected": oneOrMore("Reference answers, any of which is right"),
 			"criteria": described("What an answer has to meet"),
 			"context":  oneOrMore("Documents that the answer may rest on"),
+			"claim":    described("A statement to be checked by itself"),
+			"evidence": oneOrMore("What the statement is to be held against"),
 		}
 	}
 	one, most := 1, maxItems
@@ -51,7 +53,7 @@ func (s *Server) requestSchema() *huma.RequestBody {
 	ofBatch["id"] = described("Comes back with the item's results")
 	body["items"] = &huma.Schema{
 		Type: huma.TypeArray, Items: closed(ofBatch), MinItems: &one, MaxItems: &most,
-		Description: "A batch, in place of input, output, expected, criteria and context",
+		Description: "A batch, in place of the item's own fields",
 	}
 	schema := closed(body)
 	schema.Required = []string{"evaluators"}
