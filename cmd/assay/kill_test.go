@@ -67,14 +67,14 @@ func hashU(salt, id string) float64 {
 // selected interaction has one judgement in the end, the ledger adds up, and next to
 // nothing was judged twice.
 func TestSIGKILLLosesNothingAndRejudgesNextToNothing(t *testing.T) {
-	kills := 10
+	kills := 4 // `make kill-test` does more
 	if v := os.Getenv("ASSAY_KILLS"); v != "" {
 		var err error
 		if kills, err = strconv.Atoi(v); err != nil {
 			t.Fatalf("ASSAY_KILLS=%s: %v", v, err)
 		}
 	}
-	records := 2000 * kills
+	records := 3000 * kills
 	kafka, err := demo.StartKafka(demo.KafkaOptions{Partitions: 4, Topics: []string{killTopic}})
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -85,9 +86,6 @@ func (a *app) run(ctx context.Context, roles, poison []string) error {
 		}
 		log.Info("started", "version", version, "roles", strings.Join(roles, ","), "checks", file.Path,
 			"topics", strings.Join(file.Topics(), ","), "clickhouse", store.chosen, "monitor_clock", env.Monitor.Clock)
-		if sys.server != nil {
-			log.Info("serving", "addr", env.HTTP.Addr)
-		}
 		err = sys.run(ctx)
 		log.Info("stopped", "err", err)
 		return err
@@ -95,12 +93,32 @@ func (a *app) run(ctx context.Context, roles, poison []string) error {
 }
 
 // decodeSources are the checks file's sources as the decoder takes them.
-func decodeSources(file *checks.File) []decode.Source {
+func decodeSources(file *checks.File, environ []string) ([]decode.Source, error) {
 	out := make([]decode.Source, 0, len(file.Sources))
+	var errs []error
 	for _, s := range file.Sources {
-		out = append(out, decode.Source{Topic: s.Topic, Format: s.Format, Fields: s.Fields})
+		registry := decode.SchemaRegistry{Address: s.SchemaRegistry.Address, Files: s.SchemaRegistry.Files}
+		for _, v := range []struct {
+			key, name string
+			into      *string
+		}{
+			{"user_env", s.SchemaRegistry.UserEnv, &registry.User},
+			{"password_env", s.SchemaRegistry.PasswordEnv, &registry.Password},
+			{"token_env", s.SchemaRegistry.TokenEnv, &registry.Token},
+		} {
+			if v.name == "" {
+				continue
+			}
+			secret, ok := lookup(environ)(v.name)
+			if !ok || secret == "" {
+				errs = append(errs, fmt.Errorf("source %s: schema_registry: %s names %s, which is not set", s.Topic, v.key, v.name))
+			}
+			*v.into = secret
+		}
+		out = append(out, decode.Source{Topic: s.Topic, Format: s.Format, Fields: s.Fields,
+			Unit: s.Unit, ToolResults: s.ToolResults, JoinWait: s.JoinWait, SchemaRegistry: registry})
 	}
-	return out
+	return out, errors.Join(errs...)
 }
 
 // processID begins the insert tokens of one life of a process.

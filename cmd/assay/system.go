@@ -97,7 +97,10 @@ func newSystem(ctx context.Context, w wiring) (*system, error) {
 }
 
 func (s *system) addWorker(w wiring) error {
-	sources := decodeSources(w.file)
+	sources, err := decodeSources(w.file, w.environ)
+	if err != nil {
+		return err
+	}
 	decoder, err := decode.New(w.env.Decode, sources)
 	if err != nil {
 		return err
@@ -135,13 +138,16 @@ func (s *system) addServer(w wiring) error {
 	deps := server.Deps{
 		Log: w.log.With("part", roleServer), Reg: s.reg, Gatherer: s.reg, Checks: w.file, Judges: judges,
 		Store: w.db, Ready: s.ready, Mode: w.mode, Version: version, Deadline: w.env.Judge.Deadline,
+		Stale: w.env.Monitor.Stale,
 	}
 	if s.monitor != nil {
 		deps.Monitor = s.monitor
 	}
 	var err error
-	s.server, err = server.New(w.env.HTTP, deps)
-	return err
+	if s.server, err = server.New(w.env.HTTP, deps); err != nil {
+		return err
+	}
+	return s.server.Listen() // a port in use is found before anything runs
 }
 
 // run ends when every part has, with the first error. Parts end in the order of the

@@ -25,20 +25,39 @@ type job struct {
 	check    int
 	decision sampler.Decision
 	text     bool // the one of the interaction's jobs that also stores its text
+	answered bool // an earlier owner has judged it: only the text is stored again
+}
+
+// rows is how many rows the job writes.
+func (j job) rows() int {
+	n := 0
+	if j.text {
+		n++
+	}
+	if !j.answered {
+		n++
+	}
+	return n
 }
 
 // judge runs a job in its slot: it asks, writes the rows, and settles the record. A
 // judgement that a revoke cut off leaves no row.
+//
+// The text is on its way while the judge thinks. Should a crash leave an answer without
+// its text, the next owner finds the answer and stores the text again.
 func (pt *partition) judge(j job) {
 	u, check := j.unit, pt.pipeline.checks[j.check].Name
-	row, text, err := pt.outcome(j)
+	if j.text {
+		pt.storeText(j)
+	}
+	if j.answered {
+		u.judged()
+		return
+	}
+	row, err := pt.outcome(j)
 	if err == nil {
 		pt.pipeline.metrics.evaluations.WithLabelValues(check, row.Status).Inc()
-		if text != nil {
-			pt.addText(u, *text, row)
-		} else {
-			pt.addRow(u, row)
-		}
+		pt.addRow(u, row)
 	}
 	u.judged()
 	if err != nil {
@@ -52,7 +71,7 @@ func (pt *partition) judge(j job) {
 // A panic in it, of an evaluator or a judge or of the laying out, costs that judgement
 // alone: it runs in a goroutine of ours, where a panic would end the process, and the
 // same record would end the next process too.
-func (pt *partition) outcome(j job) (row sink.Evaluation, text *sink.Text, err error) {
+func (pt *partition) outcome(j job) (row sink.Evaluation, err error) {
 	p := pt.pipeline
 	c := &p.checks[j.check]
 	defer func() {
@@ -62,7 +81,7 @@ func (pt *partition) outcome(j job) (row sink.Evaluation, text *sink.Text, err e
 				pt.log.Error("judging an interaction panicked", "check", c.Name, "interaction", j.it.ID,
 					"offset", j.it.Offset, "element", j.it.Element, "err", fmt.Sprint(v), "stack", string(debug.Stack()))
 			}
-			row, text, err = p.failed(c, j, reasonPanic), nil, nil
+			row, err = p.failed(c, j, reasonPanic), nil
 		}
 	}()
 	ctx, cancel := context.WithTimeout(pt.judging, p.cfg.Deadline)
@@ -70,37 +89,46 @@ func (pt *partition) outcome(j job) (row sink.Evaluation, text *sink.Text, err e
 	res, err := c.evaluator.Evaluate(ctx, c.judge, itemOf(c.Check, j.it))
 	switch {
 	case err != nil && pt.judging.Err() != nil:
-		return row, nil, context.Cause(pt.judging)
+		return row, context.Cause(pt.judging)
 	case err != nil:
 		// Nobody told it to stop: left open, the record would hold the offset for ever.
 		res = evaluators.Result{Status: evaluators.Error, Reason: reasonEvaluator, Detail: map[string]any{"error": err.Error()}}
 	}
-	row = p.row(c, j, res)
-	if j.text {
-		t := p.text(j.it)
-		text = &t
-	}
-	return row, text, nil
+	return p.row(c, j, res), nil
 }
 
-// addText stores an interaction's text and then the row of its judgement, so that an
-// answer that a restart finds always has its text. What the callbacks hold lives until
-// the rows are durable: the row, and nothing of the interaction.
-func (pt *partition) addText(u *unit, text sink.Text, row sink.Evaluation) {
-	err := pt.pipeline.deps.Rows.AddTexts(pt.judging, []sink.Text{text}, func(err error) {
+// storeText hands an interaction's text to the sink. A text that cannot be laid out is
+// lost like one that ClickHouse refuses.
+func (pt *partition) storeText(j job) {
+	u := j.unit
+	text, err := pt.textOf(j)
+	if err != nil {
+		pt.log.Error("a text was lost", "interaction", j.it.ID, "offset", j.it.Offset, "element", j.it.Element, "err", err)
+		pt.pipeline.metrics.textLost.Inc()
+		u.settle(nil)
+		return
+	}
+	err = pt.pipeline.deps.Rows.AddTexts(pt.judging, []sink.Text{text}, func(err error) {
 		var poison *sink.PoisonError
-		switch {
-		case errors.As(err, &poison): // a text is for readers: its loss is counted and loses no judgement
+		if errors.As(err, &poison) { // a text is for readers: its loss is counted and loses no judgement
 			pt.pipeline.metrics.textLost.Inc()
-		case err != nil:
-			u.settle(err)
-			return
+			err = nil
 		}
-		pt.addRow(u, row)
+		u.settle(err)
 	})
 	if err != nil {
 		u.settle(err)
 	}
+}
+
+// textOf lays a text out; a panic in it is an error, for the reason given at outcome.
+func (pt *partition) textOf(j job) (text sink.Text, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}
+	}()
+	return pt.pipeline.text(j.it), nil
 }
 
 // addRow hands a row to the sink. A row that ClickHouse will never take becomes a dead

@@ -99,8 +99,11 @@ func (pt *partition) take(d *consumer.Delivery) (*unit, []job, consumer.Outcome)
 		it := &res.Interactions[i]
 		it.Time = plausible(it.Time, rec.Time)
 		more, answered := pt.decide(it, d.Below, jobs)
-		if answered {
+		if answered != nil {
 			outcome = consumer.Durable
+			if len(more) == len(jobs) {
+				more = append(more, *answered)
+			}
 		}
 		if len(more) > len(jobs) {
 			more[len(jobs)].text = true
@@ -120,7 +123,7 @@ func (pt *partition) take(d *consumer.Delivery) (*unit, []job, consumer.Outcome)
 	if len(res.Bad) > 0 {
 		p.fill(&letter, rec, res.Bad)
 	}
-	return newUnit(pt, letter, len(jobs), len(res.Bad) > 0), jobs, outcome
+	return newUnit(pt, letter, jobs, len(res.Bad) > 0), jobs, outcome
 }
 
 // start sets a record's rows on their way; end is told when they are durable.
@@ -159,9 +162,9 @@ func (p *Pipeline) decode(d *consumer.Delivery) decode.Result {
 	return p.deps.Decoder.Decode(d.Record)
 }
 
-// decide counts one interaction and collects the judgements it needs. It reports
-// whether an earlier owner has finished one of them.
-func (pt *partition) decide(it *interaction.Interaction, below bool, jobs []job) (_ []job, answered bool) {
+// decide counts one interaction and collects the judgements it needs. It returns one of
+// those that an earlier owner has finished, if there is any.
+func (pt *partition) decide(it *interaction.Interaction, below bool, jobs []job) (_ []job, answered *job) {
 	p := pt.pipeline
 	minute := minuteOf(it.Time)
 	pt.cells = append(pt.cells, sampler.Cell{Minute: minute, Decision: "interaction"})
@@ -178,7 +181,7 @@ func (pt *partition) decide(it *interaction.Interaction, below bool, jobs []job)
 		key := sink.AnswerKey{Offset: uint64(it.Offset), Element: uint16(it.Element), Check: c.Name, Version: c.Version}
 		if _, ok := pt.answered[key]; ok {
 			p.metrics.recovered.WithLabelValues(c.Name).Inc()
-			answered = true
+			answered = &job{it: it, check: d.Check, decision: d, answered: true}
 			continue
 		}
 		jobs = append(jobs, job{it: it, check: d.Check, decision: d})

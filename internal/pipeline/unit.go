@@ -37,16 +37,19 @@ type ending interface {
 }
 
 // newUnit says what a record waits for, before any of it can end.
-func newUnit(pt *partition, letter sink.DeadLetter, jobs int, dead bool) *unit {
+func newUnit(pt *partition, letter sink.DeadLetter, jobs []job, dead bool) *unit {
 	u := &unit{partition: pt, letter: letter, dead: dead, outcome: consumer.Durable}
-	rows := jobs
+	rows := 0
+	for _, j := range jobs {
+		rows += j.rows()
+	}
 	if dead {
 		rows++
-		if jobs == 0 {
+		if len(jobs) == 0 {
 			u.outcome = consumer.DeadLettered
 		}
 	}
-	u.judging.Store(int32(jobs))
+	u.judging.Store(int32(len(jobs)))
 	u.rows.Store(int32(rows))
 	return u
 }
