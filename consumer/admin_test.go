@@ -11,7 +11,7 @@ import (
 // admin sends requests that a consumer does not.
 func admin(t *testing.T, w *world) *kgo.Client {
 	t.Helper()
-	c, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.Addrs()...))
+	c, err := kgo.NewClient(kgo.SeedBrokers(w.brokers...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,10 +118,16 @@ func deleteRecords(t *testing.T, w *world, partition int, before int64) {
 
 func compacting(t *testing.T, w *world) {
 	t.Helper()
+	configure(t, w, map[string]string{"cleanup.policy": "compact", "segment.bytes": "200", "min.cleanable.dirty.ratio": "0"})
+}
+
+// configure changes settings of the topic.
+func configure(t *testing.T, w *world, settings map[string]string) {
+	t.Helper()
 	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
 	r := kmsg.NewIncrementalAlterConfigsRequestResource()
 	r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, topic
-	for k, v := range map[string]string{"cleanup.policy": "compact", "segment.bytes": "200", "min.cleanable.dirty.ratio": "0"} {
+	for k, v := range settings {
 		c := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
 		c.Name, c.Op, c.Value = k, kmsg.IncrementalAlterConfigOpSet, &v
 		r.Configs = append(r.Configs, c)

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"sync"
@@ -106,16 +107,36 @@ func (c *cluster) reason(ctx context.Context) error {
 	var errs []error
 	for _, b := range c.cfg.Brokers {
 		conn, err := c.dialer(conns).DialContext(ctx, "tcp", b)
+		greeted := false
 		if err == nil {
-			_, err = conn.ApiVersions()
+			_, err = conn.ApiVersions() // the first answer brings what the broker thinks of our certificate
+			if greeted = err == nil; greeted {
+				_, err = conn.Brokers() // strangers may ask for versions, and for nothing else
+			}
 			_ = conn.Close()
 		}
 		if err == nil {
 			return nil
 		}
-		errs = append(errs, fmt.Errorf("%s: %w", b, err))
+		errs = append(errs, fmt.Errorf("%s: %w%s", b, err, c.hint(err, greeted)))
 	}
 	return errors.Join(errs...)
+}
+
+// hint says what a setting is likely to be missing where a broker gives no reason.
+func (c *cluster) hint(err error, greeted bool) string {
+	switch {
+	case refusedCertificate(err) && c.cfg.TLSCert == "":
+		return " (the broker asks for a client's certificate: ASSAY_KAFKA_TLS_CERT and ASSAY_KAFKA_TLS_KEY)"
+	case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+		return ""
+	case greeted && c.cfg.SASL == "":
+		return " (the broker hangs up: does this listener want ASSAY_KAFKA_SASL?)"
+	case c.cfg.TLS:
+		return " (the broker hangs up: is this a listener without TLS?)"
+	default:
+		return " (the broker hangs up: does this listener want ASSAY_KAFKA_TLS=true?)"
+	}
 }
 
 // partitions returns how many partitions each of the topics has; a missing topic is

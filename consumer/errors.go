@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
+	"strings"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -63,9 +65,22 @@ func classify(err error) fetchClass {
 func refused(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	return errors.As(err, &certificate) ||
+		refusedCertificate(err) ||
 		errors.Is(err, kafka.SASLAuthenticationFailed) ||
 		errors.Is(err, kafka.UnsupportedSASLMechanism) ||
 		errors.Is(err, kafka.IllegalSASLState)
+}
+
+// refusedCertificate reports whether a broker did not take our certificate, or wants one
+// and got none. The alert arrives with the first answer, after a handshake that looked
+// fine, and its type is the library's secret: only its text tells.
+func refusedCertificate(err error) bool {
+	var op *net.OpError
+	if !errors.As(err, &op) || op.Op != "remote error" {
+		return false
+	}
+	alert := op.Err.Error()
+	return strings.Contains(alert, "certificate") || strings.Contains(alert, "access denied")
 }
 
 // fenced reports whether a commit was refused because another generation runs.

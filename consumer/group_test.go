@@ -5,7 +5,11 @@ import (
 )
 
 func TestEveryRecordIsResolvedAndTheEndCommitted(t *testing.T) {
-	w := oneTopic(t, 3)
+	everyRecordIsResolvedAndTheEndCommitted(t, oneTopic)
+}
+
+func everyRecordIsResolvedAndTheEndCommitted(t *testing.T, where place) {
+	w := where(t, 3)
 	for p := range 3 {
 		w.produce(p, 500)
 	}

@@ -18,9 +18,13 @@ import (
 )
 
 func TestAbortedRecordsAndMarkersAreNotHandedOut(t *testing.T) {
-	w := oneTopic(t, 1)
+	abortedRecordsAndMarkersAreNotHandedOut(t, oneTopic)
+}
+
+func abortedRecordsAndMarkersAreNotHandedOut(t *testing.T, where place) {
+	w := where(t, 1)
 	var want []int64
-	client, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.Addrs()...), kgo.TransactionalID("tx"), kgo.DefaultProduceTopic(topic))
+	client, err := kgo.NewClient(kgo.SeedBrokers(w.brokers...), kgo.TransactionalID("tx"), kgo.DefaultProduceTopic(topic))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +87,11 @@ func TestHolesOfACompactedTopicAreSteppedOver(t *testing.T) {
 }
 
 func TestWhatARecordCarriesArrivesAsItWasWritten(t *testing.T) {
-	w := oneTopic(t, 1)
+	whatARecordCarriesArrivesAsItWasWritten(t, oneTopic)
+}
+
+func whatARecordCarriesArrivesAsItWasWritten(t *testing.T, where place) {
+	w := where(t, 1)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 5e6, time.UTC)
 	sent := []interaction.Record{
 		{Time: at, Key: []byte("k"), Value: []byte("v"), Headers: []interaction.Header{{Key: "a", Value: []byte("1")}, {Key: "a", Value: []byte("2")}}},
@@ -129,7 +137,7 @@ func TestWhatARecordCarriesArrivesAsItWasWritten(t *testing.T) {
 func TestAnOpenRecordKeepsItsBytes(t *testing.T) {
 	for _, codec := range []kgo.CompressionCodec{kgo.NoCompression(), kgo.ZstdCompression()} {
 		w := oneTopic(t, 1)
-		p, err := demo.NewProducer(w.kafka.Addrs(), kgo.ProducerBatchCompression(codec))
+		p, err := demo.NewProducer(w.brokers, kgo.ProducerBatchCompression(codec))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,7 +38,7 @@ func BenchmarkPassThrough(b *testing.B) {
 			w := newWorld(b, demo.KafkaOptions{Partitions: partitions, Topics: []string{topic}})
 			const least = 100_000
 			n := max(b.N, least) / partitions
-			plain, err := demo.NewProducer(w.kafka.Addrs(), kgo.ProducerBatchCompression(kgo.NoCompression()))
+			plain, err := demo.NewProducer(w.brokers, kgo.ProducerBatchCompression(kgo.NoCompression()))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -83,7 +83,11 @@ func TestMembersComeAndGoAndNothingIsLostOrTakenBack(t *testing.T) {
 }
 
 func TestADrainFinishesWhatRunsAndCommitsIt(t *testing.T) {
-	w := oneTopic(t, 1)
+	aDrainFinishesWhatRunsAndCommitsIt(t, oneTopic)
+}
+
+func aDrainFinishesWhatRunsAndCommitsIt(t *testing.T, where place) {
+	w := where(t, 1)
 	w.produce(0, 100)
 	release := make(chan struct{})
 	m := w.start("a", option{handler: func(h *handler) {

@@ -13,7 +13,11 @@ import (
 )
 
 func TestATopicThatDoesNotExistYetIsWaitedFor(t *testing.T) {
-	w := newWorld(t, demo.KafkaOptions{})
+	aTopicThatDoesNotExistYetIsWaitedFor(t, oneTopic)
+}
+
+func aTopicThatDoesNotExistYetIsWaitedFor(t *testing.T, where place) {
+	w := where(t, 0)
 	m := w.start("a")
 	if err := m.consumer.Ready(); err == nil {
 		t.Error("ready without a group")
@@ -31,7 +35,11 @@ func TestATopicThatDoesNotExistYetIsWaitedFor(t *testing.T) {
 }
 
 func TestPartitionsThatAreAddedAreReadFromTheirFirstRecord(t *testing.T) {
-	w := oneTopic(t, 1)
+	partitionsThatAreAddedAreReadFromTheirFirstRecord(t, oneTopic)
+}
+
+func partitionsThatAreAddedAreReadFromTheirFirstRecord(t *testing.T, where place) {
+	w := where(t, 1)
 	w.produce(0, 10)
 	// latest: the old records are not wanted, those of a new partition are
 	m := w.start("a", option{kafka: func(k *KafkaConfig) { k.Start = startLatest }})
@@ -46,7 +54,11 @@ func TestPartitionsThatAreAddedAreReadFromTheirFirstRecord(t *testing.T) {
 }
 
 func TestLatestIsResolvedAndCommittedAtOnce(t *testing.T) {
-	w := oneTopic(t, 4)
+	latestIsResolvedAndCommittedAtOnce(t, oneTopic)
+}
+
+func latestIsResolvedAndCommittedAtOnce(t *testing.T, where place) {
+	w := where(t, 4)
 	for p := range 4 {
 		w.produce(p, 10*(p+1))
 	}
@@ -72,7 +84,11 @@ func TestLatestIsResolvedAndCommittedAtOnce(t *testing.T) {
 }
 
 func TestRetentionThatOvertakesACommitIsCountedExactly(t *testing.T) {
-	w := oneTopic(t, 1)
+	retentionThatOvertakesACommitIsCountedExactly(t, oneTopic)
+}
+
+func retentionThatOvertakesACommitIsCountedExactly(t *testing.T, where place) {
+	w := where(t, 1)
 	w.produce(0, 100)
 	first := w.start("a", option{handler: func(h *handler) { h.assign = nil }})
 	w.awaitCommitted(100)
@@ -90,7 +106,11 @@ func TestRetentionThatOvertakesACommitIsCountedExactly(t *testing.T) {
 }
 
 func TestRetentionThatOvertakesASlowReaderIsCountedExactly(t *testing.T) {
-	w := oneTopic(t, 1)
+	retentionThatOvertakesASlowReaderIsCountedExactly(t, oneTopic)
+}
+
+func retentionThatOvertakesASlowReaderIsCountedExactly(t *testing.T, where place) {
+	w := where(t, 1)
 	w.produce(0, 10)
 	m := w.start("a")
 	w.awaitCommitted(10)
@@ -120,9 +140,14 @@ func recreate(t *testing.T, w *world, records int) {
 }
 
 func TestARecreatedTopicStopsThePartition(t *testing.T) {
-	w := oneTopic(t, 1)
+	aRecreatedTopicStopsThePartition(t, oneTopic)
+}
+
+func aRecreatedTopicStopsThePartition(t *testing.T, where place) {
+	w := where(t, 1)
 	w.produce(0, 100)
-	m := w.start("a")
+	// a member that sees the topic missing in between joins a new one
+	m := w.start("a", option{consumer: func(c *Consumer) { c.watchEvery = time.Hour }})
 	w.awaitCommitted(100)
 	recreate(t, w, 3)
 	m.awaitMetric(1, "assay_consumer_partition_state", "state", "stopped")
@@ -140,7 +165,11 @@ func TestARecreatedTopicStopsThePartition(t *testing.T) {
 }
 
 func TestARecreatedTopicIsReadFromItsStartWhenChosen(t *testing.T) {
-	w := oneTopic(t, 1)
+	aRecreatedTopicIsReadFromItsStartWhenChosen(t, oneTopic)
+}
+
+func aRecreatedTopicIsReadFromItsStartWhenChosen(t *testing.T, where place) {
+	w := where(t, 1)
 	w.produce(0, 100)
 	m := w.start("a", option{kafka: func(k *KafkaConfig) { k.OnBeyondEnd = beyondReset }})
 	w.awaitCommitted(100)
@@ -158,8 +187,10 @@ func TestARecreatedTopicIsReadFromItsStartWhenChosen(t *testing.T) {
 	}
 }
 
-func TestAnEmptyRecreatedTopicIsNoticed(t *testing.T) {
-	w := oneTopic(t, 1)
+func TestAnEmptyRecreatedTopicIsNoticed(t *testing.T) { anEmptyRecreatedTopicIsNoticed(t, oneTopic) }
+
+func anEmptyRecreatedTopicIsNoticed(t *testing.T, where place) {
+	w := where(t, 1)
 	w.produce(0, 10)
 	m := w.start("a", option{handler: func(h *handler) {}})
 	w.awaitCommitted(10)
@@ -225,8 +256,10 @@ func TestAStartAboveTheCommittedOffsetIsTakenAsResolved(t *testing.T) {
 	}
 }
 
-func TestARecordLargerThanAFetchArrives(t *testing.T) {
-	w := oneTopic(t, 1)
+func TestARecordLargerThanAFetchArrives(t *testing.T) { aRecordLargerThanAFetchArrives(t, oneTopic) }
+
+func aRecordLargerThanAFetchArrives(t *testing.T, where place) {
+	w := where(t, 1)
 	w.produceOf(0, 1, 900_000)
 	w.produce(0, 3)
 	m := w.start("a", option{kafka: func(k *KafkaConfig) { k.MaxBytes = 10 << 10 }})
@@ -255,7 +288,11 @@ func TestWrongCredentialsAreToldAsSuch(t *testing.T) {
 // The broker forgets a deleted topic's offsets. With `latest` its successor would be
 // read from its end, and what was written before we noticed would be missed.
 func TestATopicThatComesAgainIsReadFromItsFirstRecord(t *testing.T) {
-	w := oneTopic(t, 1)
+	aTopicThatComesAgainIsReadFromItsFirstRecord(t, oneTopic)
+}
+
+func aTopicThatComesAgainIsReadFromItsFirstRecord(t *testing.T, where place) {
+	w := where(t, 1)
 	w.produce(0, 100)
 	m := w.start("a", option{kafka: func(k *KafkaConfig) { k.Start = startLatest }})
 	w.awaitCommitted(100)

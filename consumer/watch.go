@@ -137,9 +137,12 @@ func (g *generation) askEnds(ctx context.Context) {
 		if !back && b.end >= s.tracker.position() {
 			continue
 		}
-		// open transactions keep the readable end back: only the high watermark tells
+		// Open transactions keep the readable end back: only the high watermark tells.
+		// The position is the one from before the question: a log that grows while the
+		// answer travels carries the position of now past the end of then.
+		position := s.tracker.position()
 		high, err := g.c.cluster.bounds(ctx, p.topic, p.id)
-		if err == nil && (back || high.end < s.tracker.position()) {
+		if err == nil && (back || high.end < position) {
 			s.restart(errReplaced)
 		}
 	}

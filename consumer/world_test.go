@@ -20,12 +20,17 @@ import (
 	"assay/internal/interaction"
 )
 
-// world is an in-process Kafka with a topic and a way to write to it.
+// world is a Kafka with a topic and a way to write to it.
 type world struct {
 	tb       testing.TB
-	kafka    *demo.Kafka
+	brokers  []string
+	kafka    *demo.Kafka // the in-process one; nil on a real broker
 	producer *demo.Producer
 }
+
+// A place makes worlds with one topic of so many partitions, or with none: behaviours
+// that hold on every Kafka are tested in more than one place.
+type place func(tb testing.TB, partitions int) *world
 
 const topic = "calls"
 
@@ -36,7 +41,7 @@ func newWorld(tb testing.TB, o demo.KafkaOptions) *world {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(k.Close)
-	w := &world{tb: tb, kafka: k}
+	w := &world{tb: tb, brokers: k.Addrs(), kafka: k}
 	w.freshProducer()
 	return w
 }
@@ -44,7 +49,7 @@ func newWorld(tb testing.TB, o demo.KafkaOptions) *world {
 // freshProducer forgets what the producer knows about topics.
 func (w *world) freshProducer() {
 	w.tb.Helper()
-	p, err := demo.NewProducer(w.kafka.Addrs())
+	p, err := demo.NewProducer(w.brokers)
 	if err != nil {
 		w.tb.Fatal(err)
 	}
@@ -52,8 +57,12 @@ func (w *world) freshProducer() {
 	w.producer = p
 }
 
+// oneTopic is the in-process place.
 func oneTopic(tb testing.TB, partitions int) *world {
 	tb.Helper()
+	if partitions == 0 {
+		return newWorld(tb, demo.KafkaOptions{})
+	}
 	return newWorld(tb, demo.KafkaOptions{Partitions: partitions, Topics: []string{topic}})
 }
 
@@ -87,7 +96,7 @@ func settings(tb testing.TB, w *world) (KafkaConfig, Config) {
 	if err := envconfig.ProcessWith(tb.Context(), load); err != nil {
 		tb.Fatal(err)
 	}
-	k.Brokers = w.kafka.Addrs()
+	k.Brokers = w.brokers
 	k.Start = startEarliest
 	k.Heartbeat = 50 * time.Millisecond
 	k.SessionTimeout = 10 * time.Second

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"assay/evaluators/judge"
 )
@@ -19,7 +21,16 @@ type Definition struct {
 	Options       []OptionDefinition `json:"options"`
 	PassLine      *float64           `json:"pass_line,omitempty"`
 	Pass          []string           `json:"pass,omitempty"`
+	Passes        Passes             `json:"passes,omitempty"`
 	Coarse        bool               `json:"coarse,omitempty"`
+	Dialect       string             `json:"dialect,omitempty"`
+	MaxClaims     int                `json:"max_claims,omitempty"`
+	Count         string             `json:"count,omitempty"`
+	Similarity    bool               `json:"similarity,omitempty"`
+	Weights       []float64          `json:"weights,omitempty"`
+	Similar       string             `json:"similar,omitempty"` // template of a second question
+	Claims        string             `json:"claims,omitempty"`  // how a text is taken apart
+	Rule          map[string]any     `json:"rule,omitempty"`    // settings of a rule that are not its defaults
 	EmptyOutput   string             `json:"empty_output"`
 	Refusals      string             `json:"refusals"`
 	Truncated     string             `json:"truncated"`
@@ -36,6 +47,22 @@ func (d Definition) Hash() string {
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:8])
+}
+
+// clone returns a definition that its caller may change.
+func (d Definition) clone() Definition {
+	d.Options, d.Pass, d.Weights = slices.Clone(d.Options), slices.Clone(d.Pass), slices.Clone(d.Weights)
+	d.Rule = maps.Clone(d.Rule)
+	return d
+}
+
+// question returns the question without its fields.
+func (d Definition) question() judge.Question {
+	q := judge.Question{Name: d.Template, Kind: d.Kind, Text: d.Text}
+	for _, o := range d.Options {
+		q.Options = append(q.Options, judge.Option{Key: o.Key, Text: o.Text})
+	}
+	return q
 }
 
 // Keys returns the options' keys, as declared.

@@ -73,7 +73,7 @@ func TestCoarseFactualityHasTwoOptions(t *testing.T) {
 	f(.5, "disagree", 0, false)
 	f(.1, "disagree", 0, false)
 
-	q, err := e.Question(evaluators.Item{Output: text("Canberra"), Expected: []string{"Canberra", " ", "ACT"}, Judgeable: true})
+	q, err := onlyQuestion(e, evaluators.Item{Output: text("Canberra"), Expected: []string{"Canberra", " ", "ACT"}, Judgeable: true})
 	if err != nil || q.Name != "factuality_coarse/1" || q.Kind != judge.Choice || q.Options[0].Key != "agree" || q.Options[1].Key != "disagree" {
 		t.Errorf("question %+v, %v", q, err)
 	}

@@ -56,8 +56,9 @@ type Evaluator interface {
 	// It is a pure function of the item and the settings.
 	Applicable(it Item) (reason string, ok bool)
 
-	// Question is what a judge would be asked about an applicable item.
-	Question(it Item) (judge.Question, error)
+	// Questions are what a judge would be asked about an applicable item, in order.
+	// Some evaluators ask further ones, depending on the answers.
+	Questions(it Item) ([]judge.Question, error)
 
 	// Evaluate judges. An item that is not applicable costs no call. The error is
 	// not nil only when ctx was cancelled; a deadline that passed is a result.

@@ -3,7 +3,6 @@ package evaluators
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"assay/internal/interaction"
 )
@@ -16,17 +15,25 @@ type Item struct {
 	Output    *string
 	Expected  []string // references, any of which is right
 	Criteria  *string
-	Context   []string
+	Context   []string // documents that the output may rest on
+	Claim     *string  // a statement to be checked by itself
+	Evidence  []string // what is to be held against it
 	Judgeable bool
 	// SkipReason says why not, when Judgeable is false.
 	SkipReason string
 	Status     interaction.Status
 	Flags      []string
+
+	LatencyMS    *float64
+	InputTokens  *int64
+	OutputTokens *int64
+	Feedback     *float64
+	Attributes   map[string]string
 }
 
 // ItemOf returns the item of a logged interaction.
 func ItemOf(it *interaction.Interaction) Item {
-	return Item{
+	item := Item{
 		Input:      it.Input,
 		Output:     it.Output,
 		Expected:   it.Expected,
@@ -36,7 +43,23 @@ func ItemOf(it *interaction.Interaction) Item {
 		SkipReason: it.SkipReason,
 		Status:     it.Status,
 		Flags:      it.Flags,
+
+		LatencyMS:    it.LatencyMS,
+		InputTokens:  it.InputTokens,
+		OutputTokens: it.OutputTokens,
+		Attributes:   it.Attributes,
 	}
+	// No format of logs has a place for these two, so a log keeps them as attributes.
+	if claim, ok := it.Attributes[fieldClaim]; ok {
+		item.Claim = &claim
+	}
+	if evidence, ok := it.Attributes[fieldEvidence]; ok {
+		item.Evidence = []string{evidence}
+	}
+	if it.Feedback != nil {
+		item.Feedback = &it.Feedback.Value
+	}
+	return item
 }
 
 // Reasons of items that are not applicable; missing fields follow a colon.
@@ -47,6 +70,7 @@ const (
 	reasonTruncated    = "truncated"
 	reasonTooLong      = "too_long"
 	reasonNotJudgeable = "not_judgeable"
+	reasonNoStatements = "no_statements"
 )
 
 // The names of an item's fields, as people and reasons write them.
@@ -55,7 +79,13 @@ const (
 	fieldOutput   = "output"
 	fieldExpected = "expected"
 	fieldCriteria = "criteria"
+	fieldContext  = "context"
+	fieldClaim    = "claim"
+	fieldEvidence = "evidence"
 )
+
+// fieldOrder is the order in which a judge reads an item's fields.
+var fieldOrder = []string{fieldContext, fieldEvidence, fieldInput, fieldCriteria, fieldExpected, fieldOutput, fieldClaim}
 
 // missing returns the required fields that the item does not have, in the order of
 // required. An output that is there but blank is not missing: it is an answer.
@@ -69,9 +99,15 @@ func (it Item) missing(required []string) []string {
 		case fieldOutput:
 			has = it.Output != nil
 		case fieldExpected:
-			has = slices.ContainsFunc(it.Expected, func(e string) bool { return !interaction.Blank(e) })
+			has = holdsText(it.Expected)
 		case fieldCriteria:
 			has = given(it.Criteria)
+		case fieldContext:
+			has = holdsText(it.Context)
+		case fieldClaim:
+			has = given(it.Claim)
+		case fieldEvidence:
+			has = holdsText(it.Evidence)
 		}
 		if !has {
 			names = append(names, name)
@@ -80,15 +116,19 @@ func (it Item) missing(required []string) []string {
 	return names
 }
 
-// references are the expected texts that hold something.
-func (it Item) references() []string {
-	var texts []string
-	for _, e := range it.Expected {
-		if !interaction.Blank(e) {
-			texts = append(texts, e)
+func holdsText(texts []string) bool {
+	return slices.ContainsFunc(texts, func(s string) bool { return !interaction.Blank(s) })
+}
+
+// notBlank returns the texts that hold something.
+func notBlank(texts []string) []string {
+	var kept []string
+	for _, s := range texts {
+		if !interaction.Blank(s) {
+			kept = append(kept, s)
 		}
 	}
-	return texts
+	return kept
 }
 
 func given(text *string) bool { return text != nil && !interaction.Blank(*text) }
@@ -121,7 +161,7 @@ func (it Item) cuts() []string {
 // applicable is Evaluator.Applicable for every evaluator. The order is fixed: what
 // the decoder said comes first, then what is missing, then what the settings say.
 func applicable(it Item, spec Spec, s Settings) (reason string, ok bool) {
-	blank := it.blankOutput()
+	blank := spec.reads(fieldOutput) && it.blankOutput()
 	if !it.Judgeable && !(blank && s.EmptyOutput == Fail) {
 		if it.SkipReason == "" {
 			return reasonNotJudgeable, false
@@ -140,36 +180,15 @@ func applicable(it Item, spec Spec, s Settings) (reason string, ok bool) {
 		return reasonEmptyOutput, false
 	case blank:
 		return "", true
-	case it.refused() && s.Refusals == NotApplicableItem:
+	case spec.reads(fieldOutput) && it.refused() && s.Refusals == NotApplicableItem:
 		return reasonRefusal, false
 	case len(it.cuts()) > 0 && s.Truncated == NotApplicableItem:
 		return reasonTruncated, false
-	case it.longer(spec, s.MaxInputRunes):
+	}
+	if _, fits := it.fit(spec, s.MaxInputRunes); !fits {
 		return reasonTooLong, false
 	}
 	return "", true
-}
-
-// longer reports whether a judge would read more than limit runes of the item. It is
-// asked for every interaction of the stream, so bytes, which are never fewer, come
-// first.
-func (it Item) longer(spec Spec, limit int) bool {
-	bytes, runes := 0, 0
-	each := func(f func(text string)) {
-		for _, names := range [...][]string{spec.Required, spec.Optional} {
-			for _, name := range names {
-				for _, text := range it.texts(name) {
-					f(text)
-				}
-			}
-		}
-	}
-	each(func(text string) { bytes += len(text) })
-	if bytes <= limit {
-		return false
-	}
-	each(func(text string) { runes += utf8.RuneCountInString(text) })
-	return runes > limit
 }
 
 // texts returns the blocks of a field; none when it is optional and not given.
@@ -180,9 +199,15 @@ func (it Item) texts(name string) []string {
 	case name == fieldOutput && it.Output != nil:
 		return []string{*it.Output}
 	case name == fieldExpected:
-		return it.references()
+		return notBlank(it.Expected)
 	case name == fieldCriteria && given(it.Criteria):
 		return []string{*it.Criteria}
+	case name == fieldContext:
+		return notBlank(it.Context)
+	case name == fieldClaim && given(it.Claim):
+		return []string{*it.Claim}
+	case name == fieldEvidence:
+		return notBlank(it.Evidence)
 	}
 	return nil
 }

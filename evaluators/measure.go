@@ -39,12 +39,18 @@ func (d Definition) measure(p []float64) (measurement, error) {
 		m.score = yes
 		m.confidence = math.Abs(yes-0.5) * 2
 		m.label = fmt.Sprintf("%d%% yes", halfUp(100*yes))
-		m.passed = yes >= *d.PassLine
+		m.passed = d.Passes.passed(yes, *d.PassLine)
 	case judge.Choice:
 		m.score = d.Options[chosen].Score
 		m.confidence = p[chosen]
 		m.label = m.option
 		m.passed = slices.Contains(d.Pass, m.option)
+	case judge.Score:
+		top := len(d.Options) - 1
+		m.score = min(max(m.expected, 0), 1)
+		m.confidence = slices.Max(p)
+		m.label = fmt.Sprintf("%.1f / %d", math.Floor(m.score*float64(top)*10+0.5+1e-9)/10, top)
+		m.passed = d.Passes.passed(m.score, *d.PassLine)
 	default:
 		return measurement{}, fmt.Errorf("no measure for a %s question", d.Kind)
 	}
@@ -60,7 +66,7 @@ func (d Definition) chosen(p []float64) int {
 		if p[i] < largest-tie {
 			continue
 		}
-		if best < 0 || d.Options[i].Score < d.Options[best].Score ||
+		if best < 0 || d.worse(i, best) ||
 			(d.Options[i].Score == d.Options[best].Score && d.Options[i].Key < d.Options[best].Key) {
 			best = i
 		}
@@ -68,17 +74,25 @@ func (d Definition) chosen(p []float64) int {
 	return best
 }
 
-// worst is the distribution of a rule: all on the option with the lowest score.
+// worst is the distribution of a rule: all on the worst option.
 func (d Definition) worst() []float64 {
 	p := make([]float64, len(d.Options))
 	worst := 0
-	for i, o := range d.Options {
-		if o.Score < d.Options[worst].Score {
+	for i := range d.Options {
+		if d.worse(i, worst) {
 			worst = i
 		}
 	}
 	p[worst] = 1
 	return p
+}
+
+// worse reports whether option i is worse than option k.
+func (d Definition) worse(i, k int) bool {
+	if d.Passes.lessIsBetter() {
+		i, k = k, i
+	}
+	return d.Options[i].Score < d.Options[k].Score
 }
 
 func checkDistribution(p []float64, options int) error {

@@ -13,6 +13,17 @@ type Settings struct {
 	PassLine *float64 // boolean and score questions: the least score that passes
 	Pass     []string // choice questions: the options that pass
 	Coarse   bool     // factuality by two options, agree and disagree
+	Dialect  string   // where several ways of judging are in use; empty is the first
+
+	Claims     string    // how claims are asked about: single, batched
+	MaxClaims  int       // claims of one text that are judged at most; 8
+	Count      string    // hallucination_rate: what counts as hallucinated
+	Similarity bool      // answer_correctness by statements: blend in answer_similarity
+	Weights    []float64 // of statements and similarity; .75 and .25
+
+	// Options are the settings of a deterministic evaluator's own, by the names of its
+	// rows of Settings, as YAML or JSON has them.
+	Options map[string]any
 
 	EmptyOutput   string // what becomes of an output that is there but blank
 	Refusals      string
@@ -42,10 +53,10 @@ func settle(s Settings, spec Spec, v variant) (Settings, error) {
 		fault("pass: want a list of options (%s), not a number", strings.Join(v.keys(), ", "))
 	}
 	if spec.PassLine != nil && s.Pass != nil {
-		fault("pass: want a number above 0, up to 1, not a list of options")
+		fault("pass: want a number %s, not a list of options", spec.Passes.lineWanted())
 	}
-	if s.PassLine != nil && !(*s.PassLine > 0 && *s.PassLine <= 1) {
-		fault("pass: %g: want a number above 0, up to 1", *s.PassLine)
+	if s.PassLine != nil && !spec.Passes.lineFits(*s.PassLine) {
+		fault("pass: %g: want a number %s", *s.PassLine, spec.Passes.lineWanted())
 	}
 	if spec.PassLine == nil && s.Pass != nil {
 		if len(s.Pass) == 0 || len(s.Pass) == len(v.options) {
@@ -66,6 +77,9 @@ func settle(s Settings, spec Spec, v variant) (Settings, error) {
 	}
 	one("empty_output", s.EmptyOutput, NotApplicableItem, Fail)
 	one("refusals", s.Refusals, JudgeItem, NotApplicableItem, Fail)
+	if !spec.takes("refusals") && s.Refusals != "" && s.Refusals != JudgeItem {
+		fault("refusals: this evaluator does not read whether the answer declines")
+	}
 	one("truncated", s.Truncated, JudgeItem, NotApplicableItem)
 	if s.MaxInputRunes < 0 || s.MaxInputRunes > 1_000_000 {
 		fault("max_input_runes: %d: want 1 to 1000000", s.MaxInputRunes)
@@ -73,10 +87,20 @@ func settle(s Settings, spec Spec, v variant) (Settings, error) {
 	if s.Orders < 0 || s.Orders > 2 {
 		fault("orders: %d: want 1 or 2", s.Orders)
 	}
+	settleClaims(&s, spec, fault)
+	switch {
+	case spec.rule == nil && len(s.Options) > 0:
+		fault("options: of evaluators that compute; this one asks a judge")
+	case spec.rule != nil && s.PassLine != nil && *s.PassLine != *spec.PassLine && !spec.takes("pass"):
+		fault("pass: it scores 0 or 1, and 1 passes")
+	}
 	if err := errors.Join(errs...); err != nil {
 		return Settings{}, err
 	}
 
+	if s.Dialect == "" {
+		s.Dialect = v.dialect
+	}
 	if s.PassLine == nil && spec.PassLine != nil {
 		line := *spec.PassLine
 		s.PassLine = &line
@@ -92,6 +116,9 @@ func settle(s Settings, spec Spec, v variant) (Settings, error) {
 	}
 	if s.Refusals == "" {
 		s.Refusals = JudgeItem
+		if spec.refusals != "" {
+			s.Refusals = spec.refusals
+		}
 	}
 	if s.Truncated == "" {
 		s.Truncated = JudgeItem

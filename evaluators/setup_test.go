@@ -2,6 +2,7 @@ package evaluators_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -57,7 +58,8 @@ func text(s string) *string { return &s }
 func complete() evaluators.Item {
 	return evaluators.Item{
 		Input: text("What is the capital of Australia?"), Output: text("Canberra."), Expected: []string{"Canberra"},
-		Criteria: text("Names one city."), Judgeable: true,
+		Criteria: text("Names one city."), Context: []string{"Canberra is the capital of Australia."},
+		Claim: text("Canberra is a capital."), Evidence: []string{"Canberra is the capital of Australia."}, Judgeable: true,
 	}
 }
 
@@ -68,6 +70,18 @@ func evaluator(t *testing.T, name string, s evaluators.Settings) evaluators.Eval
 		t.Fatal(err)
 	}
 	return e
+}
+
+// onlyQuestion is the question of an evaluator that asks one.
+func onlyQuestion(e evaluators.Evaluator, it evaluators.Item) (judge.Question, error) {
+	list, err := e.Questions(it)
+	if err == nil && len(list) != 1 {
+		err = fmt.Errorf("%s has %d questions", e.Name(), len(list))
+	}
+	if err != nil {
+		return judge.Question{}, err
+	}
+	return list[0], nil
 }
 
 func evaluate(t *testing.T, e evaluators.Evaluator, j judge.Judge, it evaluators.Item) evaluators.Result {
@@ -84,8 +98,10 @@ func evaluate(t *testing.T, e evaluators.Evaluator, j judge.Judge, it evaluators
 func checkInvariants(t *testing.T, r evaluators.Result) {
 	t.Helper()
 	ok := r.Status == evaluators.OK
-	if (r.Score != nil) != ok || (r.Passed != nil) != ok || (r.Confidence != nil) != ok || (r.Option != "") != ok ||
-		(r.Probabilities != nil) != ok || (r.Reason == "") != ok {
+	// an evaluator of many claims has no one option
+	one := ok && r.OptionNames != nil
+	if (r.Score != nil) != ok || (r.Passed != nil) != ok || (r.Confidence != nil) != ok || (r.Label != "") != ok ||
+		(r.Option != "") != one || (r.Probabilities != nil) != one || (r.Reason == "") != ok {
 		t.Errorf("status %s with score %v, passed %v, option %q, reason %q", r.Status, r.Score, r.Passed, r.Option, r.Reason)
 	}
 	if ok && !(*r.Score >= 0 && *r.Score <= 1 && *r.Confidence >= 0 && *r.Confidence <= 1) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/sethvargo/go-envconfig"
 
 	"assay/consumer"
@@ -163,29 +164,9 @@ func unknownVariables(environ []string) error {
 func nearest(name string, candidates []string) string {
 	best, dist := "", len(name)+64
 	for _, c := range candidates {
-		if d := editDistance(name, c); d < dist {
+		if d := levenshtein.ComputeDistance(name, c); d < dist {
 			best, dist = c, d
 		}
 	}
 	return best
-}
-
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -31,12 +31,14 @@ import (
 // evaluateOptions are the flags of `assay evaluate`.
 type evaluateOptions struct {
 	evaluators  []string
+	suite       string
 	judge       string
 	url, model  string
 	method      string
 	keyEnv      string
 	criteria    string
 	coarse      bool
+	sets        []string
 	fields      map[string]string
 	out         string
 	failUnder   string
@@ -56,7 +58,8 @@ scored. Failures stand beside the rates, never inside.`,
   assay evaluate answers.jsonl --evaluator closed_qa --criteria "Names the day of delivery." \
       --judge-url http://127.0.0.1:8000/v1 --judge-model llama-3 --method logprobs
   assay evaluate golden.jsonl --evaluator closed_qa,factuality --judge main --map expected=gold \
-      --out results.jsonl --fail-under pass_rate=0.9`,
+      --out results.jsonl --fail-under pass_rate=0.9
+  assay evaluate answers.jsonl --evaluator exact_match,length --set length.max=500`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.evaluate(cmd.Context(), args[0], o)
@@ -64,13 +67,15 @@ scored. Failures stand beside the rates, never inside.`,
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&o.evaluators, "evaluator", nil, "evaluators to run: "+strings.Join(evaluatorNames(), ", "))
-	f.StringVar(&o.judge, "judge", "embedded", "a judge of the checks file, or embedded")
+	f.StringVar(&o.suite, "suite", "", "in place of --evaluator: "+suiteList())
+	f.StringVar(&o.judge, "judge", "embedded", "a judge of the checks file, or embedded; evaluators that compute ask none")
 	f.StringVar(&o.url, "judge-url", "", "an OpenAI-compatible endpoint, in place of --judge")
 	f.StringVar(&o.model, "judge-model", "", "the model at --judge-url")
 	f.StringVar(&o.method, "method", "logprobs", "logprobs or structured, with --judge-url")
 	f.StringVar(&o.keyEnv, "judge-key-env", "", "the variable that holds the key for --judge-url")
 	f.StringVar(&o.criteria, "criteria", "", "criteria for every line, in place of the lines' own")
 	f.BoolVar(&o.coarse, "coarse", false, "factuality as agree or disagree (all that the embedded judge can say)")
+	f.StringArrayVar(&o.sets, "set", nil, "EVALUATOR.SETTING=VALUE, as in length.max=500 or regex.pattern=^OK; may be repeated")
 	f.StringToStringVar(&o.fields, "map", nil, "field=path: where a field stands in a line, as in expected=metadata.gold")
 	f.StringVar(&o.out, "out", "", "write one JSON result a line to this file")
 	f.StringVar(&o.failUnder, "fail-under", "", "exit 3 when not met: pass_rate=0.9 or mean_score=0.8")
@@ -115,27 +120,21 @@ func (a *app) evaluate(ctx context.Context, path string, o evaluateOptions) erro
 	if err != nil {
 		return errUsage{err}
 	}
-	if len(o.evaluators) == 0 {
-		return errUsage{fmt.Errorf("--evaluator is missing: want one or more of %s", strings.Join(evaluatorNames(), ", "))}
+	if err := o.chosen(); err != nil {
+		return errUsage{err}
 	}
 	if o.concurrency < 1 {
 		return errUsage{fmt.Errorf("--concurrency %d: want at least 1", o.concurrency)}
 	}
-	j, err := a.judgeFor(env, o)
+	evs, asking, err := o.make()
 	if err != nil {
-		return err
+		return errUsage{err}
 	}
-	var evs []evaluators.Evaluator
-	for _, name := range o.evaluators {
-		settings := evaluators.Settings{EmptyOutput: evaluators.Fail}
-		if o.coarse && name == "factuality" {
-			settings.Coarse = true
+	var j stack // nobody asks it where all evaluators compute
+	if asking {
+		if j, err = a.judgeFor(env, o); err != nil {
+			return err
 		}
-		ev, err := evaluators.New(name, settings)
-		if err != nil {
-			return errUsage{err}
-		}
-		evs = append(evs, ev)
 	}
 	items, bad, err := readItems(env, path, o)
 	if err != nil {
@@ -363,14 +362,14 @@ func (a *app) report(o evaluateOptions, evs []evaluators.Evaluator, results [][]
 
 // printSummaries writes a block for each evaluator.
 func (a *app) printSummaries(evs []evaluators.Evaluator, sums []aggregate.Summary, items, bad int, out string) error {
-	t := newTable(a.out, "evaluator", "items", "judged", "pass rate (95%)", "mean score", "missing", "chosen", "cost")
+	t := newTable(a.out, "evaluator", "items", "judged", "pass rate (95%)", "mean score (95%)", "missing", "chosen", "cost")
 	for e, s := range sums {
 		pass, mean := "-", "-"
 		if s.PassRate != nil {
 			pass = rate(s.PassRate.Value, s.PassRate.Lower, s.PassRate.Upper)
 		}
 		if s.MeanScore != nil {
-			mean = fmt.Sprintf("%.3f", *s.MeanScore)
+			mean = fmt.Sprintf("%.3f (%.3f to %.3f)", *s.MeanScore, s.MeanRate.Lower, s.MeanRate.Upper)
 		}
 		t.AppendRow([]any{evs[e].Name(), s.Items, s.Statuses[evaluators.OK], pass, mean, percent(s.Missing), countsOf(s.Options), fmt.Sprintf("$%.4f", s.Usage.USD)})
 	}

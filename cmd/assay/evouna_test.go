@@ -116,11 +116,11 @@ type judged struct {
 }
 
 // runEvouna judges the whole log in a database of its own.
-func runEvouna(t *testing.T, kafka *demo.Kafka, rate float64, want int) judged {
+func runEvouna(t *testing.T, brokers []string, rate float64, want int) judged {
 	t.Helper()
 	engine := testkit.ClickHouse(t)
 	a := testkit.StartAssay(t, testkit.AssayOptions{
-		Checks: evounaChecks(rate), Kafka: kafka.Addrs(), Engine: engine,
+		Checks: evounaChecks(rate), Kafka: brokers, Engine: engine,
 		Env: map[string]string{
 			"ASSAY_KAFKA_GROUP": fmt.Sprintf("evouna-%g", rate), "ASSAY_KAFKA_START": "earliest",
 			"ASSAY_MONITOR_CLOCK": "event", "ASSAY_MONITOR_EVERY": "500ms", "ASSAY_MONITOR_IDLE": "2s",
@@ -175,8 +175,24 @@ func runEvouna(t *testing.T, kafka *demo.Kafka, rate float64, want int) judged {
 	return out
 }
 
+// produceAll writes records in their order, a thousand at a time.
+func produceAll(t *testing.T, brokers []string, topic string, records []interaction.Record) {
+	t.Helper()
+	producer, err := demo.NewProducer(brokers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer producer.Close()
+	for at := 0; at < len(records); at += 1000 {
+		if err := producer.Produce(t.Context(), topic, records[at:min(at+1000, len(records))]...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Real answers of five assistants, with people's verdicts on them, go through Kafka,
-// the embedded judge and ClickHouse, once in full and once sampled.
+// the embedded judge and ClickHouse, once in full and once sampled; first through the
+// in-process Kafka, then through a broker.
 func TestHumanJudgedAnswersThroughTheWholeWay(t *testing.T) {
 	answers, records := evouna(t)
 	kafka, err := demo.StartKafka(demo.KafkaOptions{Partitions: 4, Topics: []string{evounaTopic}})
@@ -184,24 +200,16 @@ func TestHumanJudgedAnswersThroughTheWholeWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer kafka.Close()
-	producer, err := demo.NewProducer(kafka.Addrs())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer producer.Close()
-	for at := 0; at < len(records); at += 1000 {
-		if err := producer.Produce(t.Context(), evounaTopic, records[at:min(at+1000, len(records))]...); err != nil {
-			t.Fatal(err)
-		}
-	}
+	produceAll(t, kafka.Addrs(), evounaTopic, records)
 
-	full := runEvouna(t, kafka, 1, len(answers))
-	sampled := runEvouna(t, kafka, 0.2, len(answers))
+	full := runEvouna(t, kafka.Addrs(), 1, len(answers))
+	sampled := runEvouna(t, kafka.Addrs(), 0.2, len(answers))
 
 	checkDecisions(t, full, answers, 1)
 	checkDecisions(t, sampled, answers, 0.2)
 	checkCoverage(t, full, sampled, answers)
 	checkAgreement(t, full, answers)
+	sameOnARealBroker(t, records, answers, map[float64]judged{1: full, 0.2: sampled})
 }
 
 // checkDecisions holds the ledger and the rows against a count of our own.

@@ -19,11 +19,7 @@ ASSAY_CLICKHOUSE_MIGRATE=true.`,
 		Example: "  ASSAY_CLICKHOUSE_ADDR=clickhouse:9000 assay migrate",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			env, err := readEnvironment(cmd.Context(), a.environ)
-			if err != nil {
-				return err
-			}
-			log, err := a.logger(env)
+			env, log, err := a.begin(cmd.Context())
 			if err != nil {
 				return err
 			}

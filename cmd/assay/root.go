@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -59,8 +60,9 @@ Exit: 0 done, 1 failed, 2 wrong usage or configuration, 3 a stated gate was not 
 		return errUsage{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})
 	root.AddCommand(
-		a.demoCommand(), a.runCommand(), a.evaluateCommand(), a.whyCommand(),
+		a.demoCommand(), a.runCommand(), a.evaluateCommand(), a.aggregateCommand(), a.decodeCommand(), a.whyCommand(),
 		a.validateCommand(), a.migrateCommand(), a.doctorCommand(), a.configCommand(), a.versionCommand(),
+		a.alertsCommand(),
 	)
 	root.SuggestionsMinimumDistance = 2
 	for _, c := range root.Commands() {
@@ -75,6 +77,17 @@ Exit: 0 done, 1 failed, 2 wrong usage or configuration, 3 a stated gate was not 
 		}
 	}
 	return root
+}
+
+// begin reads the environment and makes the logger: how every command starts that
+// works with servers.
+func (a *app) begin(ctx context.Context) (environment, *slog.Logger, error) {
+	env, err := readEnvironment(ctx, a.environ)
+	if err != nil {
+		return env, nil, err
+	}
+	log, err := a.logger(env)
+	return env, log, err
 }
 
 func (a *app) printJSON(v any) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"assay/consumer"
 	"assay/evaluators"
 	"assay/internal/checks"
 	"assay/internal/interaction/decode"
@@ -48,11 +50,7 @@ Workers scale by adding processes, up to the topics' partitions. One monitor is 
 }
 
 func (a *app) run(ctx context.Context, roles, poison []string) error {
-	env, err := readEnvironment(ctx, a.environ)
-	if err != nil {
-		return err
-	}
-	log, err := a.logger(env)
+	env, log, err := a.begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,6 +86,9 @@ func (a *app) run(ctx context.Context, roles, poison []string) error {
 			"topics", strings.Join(file.Topics(), ","), "clickhouse", store.chosen, "monitor_clock", env.Monitor.Clock)
 		err = sys.run(ctx)
 		log.Info("stopped", "err", err)
+		if errors.Is(err, consumer.ErrRefused) {
+			return errUsage{err} // a name, password or certificate is wrong
+		}
 		return err
 	})
 }
@@ -116,7 +117,7 @@ func decodeSources(file *checks.File, environ []string) ([]decode.Source, error)
 			*v.into = secret
 		}
 		out = append(out, decode.Source{Topic: s.Topic, Format: s.Format, Fields: s.Fields,
-			Unit: s.Unit, ToolResults: s.ToolResults, JoinWait: s.JoinWait, SchemaRegistry: registry})
+			Unit: s.Unit, ToolResults: s.ToolResults, SchemaRegistry: registry})
 	}
 	return out, errors.Join(errs...)
 }
@@ -145,7 +146,7 @@ func recordVersions(ctx context.Context, db *sink.DB, file *checks.File, stacks 
 			return fmt.Errorf("check %s: its definition: %w", c.Name, err)
 		}
 		row := sink.CheckVersion{
-			Check: c.Name, Version: c.Version, Evaluator: c.Evaluator, QuestionKind: string(def.Kind),
+			Check: c.Name, Version: c.Version, Evaluator: c.Evaluator, QuestionKind: cmp.Or(string(def.Kind), "none"),
 			PassLine: def.PassLine, PassOptions: def.Pass, Judge: c.Judge, JudgeFingerprint: stacks[c.Judge].fingerprint,
 			Definition: string(text), FirstSeen: now.UTC(),
 		}

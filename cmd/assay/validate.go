@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -77,7 +78,7 @@ func (a *app) printChecks(file *checks.File) error {
 	}
 	t := newTable(a.out, "check", "version", "evaluator", "judge", "rate", "alarm")
 	for _, r := range rows {
-		t.AppendRow([]any{r.Check, r.Version, r.Evaluator, r.Judge, percent(r.Rate), r.Alarm})
+		t.AppendRow([]any{r.Check, r.Version, r.Evaluator, cmp.Or(r.Judge, "-"), percent(r.Rate), r.Alarm})
 	}
 	t.Render()
 	slices := []string{"all"}

@@ -23,11 +23,7 @@ ID is the interaction's id, or topic/partition/offset[#element] when the log car
   assay why llm.interactions/3/1148 --json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			env, err := readEnvironment(cmd.Context(), a.environ)
-			if err != nil {
-				return err
-			}
-			log, err := a.logger(env)
+			env, log, err := a.begin(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -86,7 +82,10 @@ func describeJudgement(r server.Judgement) string {
 		if r.Passed != nil && *r.Passed {
 			passed = "passed"
 		}
-		say("%s: %s", passed, r.Option)
+		if r.Option != "" { // computed, or a score over many claims
+			passed += ": " + r.Option
+		}
+		say("%s", passed)
 		if r.Score != nil {
 			say("score %.3f", *r.Score)
 		}
@@ -97,7 +96,9 @@ func describeJudgement(r server.Judgement) string {
 		say("%s: %s", r.Status, r.Reason)
 	}
 	say("pi %g", r.Pi)
-	say("by %s", strings.TrimSpace(r.Judge+" "+r.JudgeModel))
+	if by := strings.TrimSpace(r.Judge + " " + r.JudgeModel); by != "" {
+		say("by %s", by)
+	}
 	say("version %s", r.Version)
 	if !r.Current {
 		say("not the checks file's version")

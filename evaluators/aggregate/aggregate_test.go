@@ -31,6 +31,9 @@ func TestFailuresStandBesideTheRate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if r := s.MeanRate; r == nil || r.Value != *s.MeanScore || r.N != 4 || r.Lower >= r.Value || r.Upper <= r.Value {
+		t.Errorf("mean %+v", r)
+	}
 	if s.PassRate.Value != .75 || s.PassRate.N != 4 || math.Abs(*s.MeanScore-.65) > 1e-12 {
 		t.Errorf("pass rate %+v, mean %v, want .75 of 4 and .65", s.PassRate, *s.MeanScore)
 	}

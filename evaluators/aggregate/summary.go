@@ -22,6 +22,9 @@ type Summary struct {
 
 	PassRate  *Rate    `json:"pass_rate"`  // of the results with an answer; nil when none has one
 	MeanScore *float64 `json:"mean_score"` // of the same
+	// MeanRate is MeanScore with its interval, which is too wide for scores that lie
+	// between 0 and 1 and never too narrow.
+	MeanRate *Rate `json:"mean_score_interval"`
 
 	Options  map[string]int            `json:"options"`  // chosen, by key; every option is there
 	Statuses map[evaluators.Status]int `json:"statuses"` // every status is there
@@ -80,7 +83,9 @@ func Summarise(results []evaluators.Result, confidence float64) (Summary, error)
 			s.Reasons[r.Reason]++
 			continue
 		}
-		s.Options[r.Option]++
+		if r.Option != "" { // a computed score, or one over many claims, has none
+			s.Options[r.Option]++
+		}
 		sum += *r.Score
 		if *r.Passed {
 			passed++
@@ -96,6 +101,10 @@ func Summarise(results []evaluators.Result, confidence float64) (Summary, error)
 		mean := sum / float64(n)
 		s.PassRate = &Rate{Value: float64(passed) / float64(n), Lower: lower, Upper: upper, N: n}
 		s.MeanScore = &mean
+		if lower, upper, err = stats.Wilson(min(max(sum, 0), float64(n)), float64(n), confidence); err != nil {
+			return Summary{}, err
+		}
+		s.MeanRate = &Rate{Value: mean, Lower: lower, Upper: upper, N: n}
 	}
 	if due := len(results) - s.Statuses[evaluators.NotApplicable]; due > 0 {
 		s.Missing = float64(due-n) / float64(due)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"hash"
 	"maps"
+	"slices"
 	"sync"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -111,6 +112,10 @@ func (c *Cache) fly(ctx context.Context, q Question, key cacheKey, f *flight) (A
 func free(a Answer) Answer {
 	a.Usage, a.Attempts, a.Latency, a.Cached = Usage{}, 0, 0, true
 	a.Probabilities = append([]float64(nil), a.Probabilities...)
+	a.Parts = slices.Clone(a.Parts)
+	for i, p := range a.Parts {
+		a.Parts[i] = slices.Clone(p)
+	}
 	a.Detail = maps.Clone(a.Detail)
 	if a.Detail == nil {
 		a.Detail = make(map[string]any, 1)
@@ -136,6 +141,7 @@ func keyOf(fingerprint string, q Question) cacheKey {
 		part(h, f.Name)
 		part(h, f.Value)
 	}
+	part(h, q.Each)
 	count(h, q.Vote)
 	count(h, q.Order)
 	return cacheKey(h.Sum(nil))

@@ -48,6 +48,33 @@ func TestAnEqualQuestionIsAnsweredOnceAndThenFree(t *testing.T) {
 	}
 }
 
+// A question about several blocks is another one than the same blocks asked about as one.
+func TestAnswersToSeveralBlocksAreKeptAndTheirOwn(t *testing.T) {
+	calls := 0
+	c := cacheOf(t, judgeFunc(func(_ context.Context, q Question) (Answer, error) {
+		calls++
+		a := yes()
+		if q.Each != "" {
+			a.Probabilities, a.Parts = nil, [][]float64{{.9, .1}, {.2, .8}}
+		}
+		return a, nil
+	}))
+	one, each := question("x"), question("x")
+	each.Each = "output"
+	for range 3 {
+		a, err := c.Ask(t.Context(), each)
+		if err != nil || len(a.Parts) != 2 || a.Parts[1][1] != .8 {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		if a.Cached {
+			a.Parts[1][1], a.Parts[0] = 0, nil
+		}
+	}
+	if a, err := c.Ask(t.Context(), one); err != nil || a.Parts != nil || a.Cached || calls != 2 {
+		t.Errorf("%+v after %d calls, %v", a, calls, err)
+	}
+}
+
 func TestWhateverCanChangeAnAnswerMakesAnotherKey(t *testing.T) {
 	base := question("x")
 	change := map[string]func(*Question){

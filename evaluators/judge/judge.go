@@ -23,6 +23,7 @@ type Question struct {
 	Text    string   // the instruction, our own words
 	Fields  []Field  // text of the judged interaction: data, never instructions
 	Options []Option // in declared order; a backend may show them in another
+	Each    string   // the name of fields each of which is asked about by itself, in one call; empty: one answer
 	Vote    int      // index of this vote, so that n answers are not one cached one
 	Order   int      // 0: the backend's own order of options; 1: that order reversed
 	Reask   int      // set by Retry: times an unusable answer to this question was asked again
@@ -80,6 +81,7 @@ const (
 // sum to 1 within 1e-9; Outside is the mass that fell outside them before that.
 type Answer struct {
 	Probabilities []float64
+	Parts         [][]float64 // in place of it where the question has Each: one by field
 	Outside       float64
 	Method        Method
 	Model         string // as the provider returned it

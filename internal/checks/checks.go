@@ -24,6 +24,11 @@ type Source struct {
 	Topic  string
 	Format string            // auto, or a format's name
 	Fields map[string]string // field of the record -> dotted path
+
+	Unit        string // of a trace: leaf, root; empty is leaf
+	ToolResults string // context, ignore; empty is context
+
+	SchemaRegistry SchemaRegistry
 }
 
 // Judge is a judge as configured.
@@ -61,13 +66,24 @@ type Check struct {
 	Name      string
 	Version   string // hash of everything that can change a verdict
 	Evaluator string
-	Criteria  Text     // closed_qa
-	Reference Text     // factuality
-	Coarse    bool     // factuality by agree/disagree
-	When      *Filter  // nil: every interaction
-	Judge     string   // a Judge's name
-	PassLine  *float64 // boolean and score questions
-	Pass      []string // choice questions: the options that pass
+	Criteria  Text   // closed_qa, llm_judge
+	Reference Text   // factuality and others that compare with an expected answer
+	Coarse    bool   // factuality by agree/disagree
+	Dialect   string // of evaluators that have several ways of judging
+
+	Claims     string // of evaluators that take a text apart, as are the next four
+	MaxClaims  int
+	Count      string
+	Similarity bool
+	Weights    []float64
+
+	// Options are a deterministic evaluator's own settings, by their names.
+	Options map[string]any
+
+	When     *Filter  // nil: every interaction
+	Judge    string   // a Judge's name; empty where the evaluator asks none
+	PassLine *float64 // boolean and score questions
+	Pass     []string // choice questions: the options that pass
 	// What is done with an answer that is there but blank: not_applicable, or fail.
 	EmptyOutput string
 	Refusals    string // judge, not_applicable, fail

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // A Fault is one thing that is wrong with a checks file, where it stands, and what
@@ -44,9 +46,12 @@ func (f Faults) sorted() Faults {
 // nearest returns " (did you mean x?)" for the closest of the known names, if one is
 // close enough to be a slip.
 func nearest(name string, known []string) string {
+	if len(name) > 64 { // too long for a name, and far from all of them
+		return ""
+	}
 	best, distance := "", 1+len(name)/3
 	for _, k := range known {
-		if d := edits(strings.ToLower(name), strings.ToLower(k)); d < distance || d == distance && best == "" {
+		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(k)); d < distance || d == distance && best == "" {
 			best, distance = k, d
 		}
 	}
@@ -54,28 +59,4 @@ func nearest(name string, known []string) string {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %s?)", best)
-}
-
-// edits is the Levenshtein distance of two names; what is too long for a name is far.
-func edits(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			d := diagonal
-			if a[i] != b[j] {
-				d++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(d, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

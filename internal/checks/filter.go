@@ -189,7 +189,7 @@ func (f fields) ResolveName(name string) (any, bool) {
 	case "output_tokens":
 		return orNull(it.OutputTokens), true
 	case "latency_ms":
-		return orNull(it.LatencyMS), true
+		return orNull(it.WholeLatency()), true
 	case "feedback":
 		if it.Feedback == nil {
 			return types.NullValue, true

@@ -24,7 +24,7 @@ const (
 func identifier() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`) }
 
 func (l *loader) judges(m *mapping) {
-	n := m.required("judges", "a judge by name, such as main: { kind: openai, ... }")
+	n := m.take("judges")
 	if n == nil {
 		return
 	}

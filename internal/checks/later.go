@@ -12,8 +12,8 @@ func later(scope, key string) (string, bool) {
 		return "golden sets come" + version, true
 	case "max_series", "export_levels":
 		return "the exporter's own limits come" + version, true
-	case "sources.turn", "sources.unit", "sources.tool_results", "sources.join_wait", "sources.join_context",
-		"sources.schema_registry", "sources.rejudge_updates", "sources.snapshots":
+	case "sources.turn", "sources.join_wait", "sources.join_context",
+		"sources.rejudge_updates", "sources.snapshots":
 		return "the formats that need it come" + version, true
 	case "judges.votes", "judges.orders":
 		return "votes come" + version, true

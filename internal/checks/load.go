@@ -106,6 +106,7 @@ func (l *loader) read(root ast.Node) {
 	l.sources(m)
 	l.judges(m)
 	l.checks(m)
+	l.judgesNeeded(m)
 	l.alerts(m)
 	l.privacy(m)
 	m.done("")
@@ -240,6 +241,9 @@ func (l *loader) sources(m *mapping) {
 		if at := s.take("fields"); at != nil {
 			src.Fields = l.fields(at, where)
 		}
+		src.Unit, _ = l.choice(s.take("unit"), where+": unit", decode.Units()...)
+		src.ToolResults, _ = l.choice(s.take("tool_results"), where+": tool_results", decode.ToolResults()...)
+		src.SchemaRegistry = l.schemaRegistry(s.take("schema_registry"), where)
 		s.done("sources")
 		l.file.Sources = append(l.file.Sources, src)
 	}

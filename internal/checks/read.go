@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"assay/evaluators"
+	"assay/evaluators/judge"
 
 	"github.com/goccy/go-yaml/ast"
 )
@@ -51,12 +52,9 @@ func (l *loader) check(m *mapping) {
 	at = m.required("evaluator", evaluatorNames())
 	if name, ok := l.text(at, where+": evaluator"); ok {
 		c.Evaluator = name
-		for _, s := range evaluators.Table() {
-			if s.Name == name {
-				spec = &s
-			}
-		}
-		if spec == nil {
+		if s, err := evaluators.Lookup(name); err == nil {
+			spec, c.Evaluator = &s, s.Name // an alias is the same check
+		} else {
 			l.fault(at, "%s: evaluator %q%s; want %s", where, name, nearest(name, strings.Split(evaluatorNames(), " or ")), evaluatorNames())
 		}
 	}
@@ -67,6 +65,7 @@ func (l *loader) check(m *mapping) {
 		c.Reference = l.source(m, *spec, "reference", "expected", reference)
 	}
 	c.Coarse = l.truth(m.take("coarse"), where+": coarse")
+	l.claims(&c, m)
 	if at := m.take("when"); at != nil {
 		c.When = l.filter(at, where)
 	}
@@ -74,7 +73,11 @@ func (l *loader) check(m *mapping) {
 	c.Refusals, _ = l.choice(m.take("refusals"), where+": refusals", evaluators.JudgeItem, evaluators.NotApplicableItem, evaluators.Fail)
 	c.Truncated, _ = l.choice(m.take("truncated"), where+": truncated", evaluators.JudgeItem, evaluators.NotApplicableItem)
 	l.pass(&c, m)
-	l.judgeOf(&c, m)
+	if spec != nil && !spec.NeedsJudge() {
+		l.ruleOptions(&c, *spec, m)
+	} else {
+		l.judgeOf(&c, m)
+	}
 	c.Sample = l.sample(c.Name, m)
 	c.Alert = l.alert(m)
 	m.done("checks")
@@ -96,7 +99,7 @@ func evaluatorNames() string {
 func (l *loader) source(m *mapping, spec evaluators.Spec, key, field string, n ast.Node) Text {
 	where := m.where + ": " + key
 	needed := slices.Contains(spec.Required, field)
-	if !needed {
+	if !needed && (n == nil || !slices.Contains(spec.Optional, field)) {
 		if n != nil {
 			l.fault(m.at(key), "%s: %s takes none; remove the key", where, spec.Name)
 		}
@@ -140,6 +143,24 @@ func isTextField(name, field string) bool {
 	return name == field || ok && attribute != ""
 }
 
+// claims reads the settings of evaluators that have several ways of judging, or that
+// take a text apart; evaluators knows which of them takes which.
+func (l *loader) claims(c *Check, m *mapping) {
+	where := m.where + ": "
+	c.Dialect, _ = l.text(m.take("dialect"), where+"dialect")
+	c.Claims, _ = l.choice(m.take("claims"), where+"claims", "single", "batched")
+	if v, ok := l.whole(m.take("max_claims"), where+"max_claims", 1, 1000); ok {
+		c.MaxClaims = int(v)
+	}
+	c.Count, _ = l.text(m.take("count"), where+"count")
+	c.Similarity = l.truth(m.take("similarity"), where+"similarity")
+	for _, node := range l.list(m.take("weights"), where+"weights") {
+		if v, ok := l.number(node, where+"weights"); ok {
+			c.Weights = append(c.Weights, v)
+		}
+	}
+}
+
 // pass reads the pass line or the options that pass; evaluators knows which is right.
 func (l *loader) pass(c *Check, m *mapping) {
 	n := m.take("pass")
@@ -170,6 +191,9 @@ func (l *loader) judgeOf(c *Check, m *mapping) {
 	}
 	c.Judge = name
 	j, known := l.file.Judge(name)
+	if known && c.Claims == "batched" && j.Kind == KindOpenAI && j.Method == string(judge.Logprobs) {
+		l.fault(at, "%s: claims: batched needs a judge with method structured; %s reads token probabilities, one letter at a time", m.where, name)
+	}
 	if !known {
 		var names []string
 		for _, j := range l.file.Judges {
@@ -296,7 +320,7 @@ func (l *loader) settle(c *Check, m *mapping) {
 	d := e.Definition()
 	c.PassLine, c.Pass = d.PassLine, d.Pass
 	c.EmptyOutput, c.Refusals, c.Truncated = d.EmptyOutput, d.Refusals, d.Truncated
-	if j, ok := l.file.Judge(c.Judge); ok {
+	if j, ok := l.file.Judge(c.Judge); ok || c.asksNobody() {
 		c.Version = version(d, *c, j)
 	}
 }

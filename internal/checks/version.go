@@ -14,7 +14,9 @@ import (
 func (c Check) Settings() evaluators.Settings {
 	return evaluators.Settings{
 		PassLine: c.PassLine, Pass: c.Pass, Coarse: c.Coarse,
+		Dialect: c.Dialect, Claims: c.Claims, MaxClaims: c.MaxClaims, Count: c.Count, Similarity: c.Similarity, Weights: c.Weights,
 		EmptyOutput: c.EmptyOutput, Refusals: c.Refusals, Truncated: c.Truncated,
+		Options: c.Options,
 	}
 }
 

@@ -1,6 +1,7 @@
 package interaction
 
 import (
+	"math"
 	"strings"
 	"time"
 	"unicode"
@@ -60,7 +61,7 @@ type Interaction struct {
 
 	InputTokens  *int64
 	OutputTokens *int64
-	LatencyMS    *int64
+	LatencyMS    *float64 // with the fractions that the log has
 	Feedback     *Feedback
 
 	Status     Status
@@ -101,6 +102,15 @@ func (it *Interaction) HasFlag(flag string) bool {
 		}
 	}
 	return false
+}
+
+// WholeLatency is the latency in whole milliseconds, as rows and filters have it.
+func (it *Interaction) WholeLatency() *int64 {
+	if it.LatencyMS == nil {
+		return nil
+	}
+	ms := int64(math.Round(*it.LatencyMS))
+	return &ms
 }
 
 // Blank reports whether text has nothing to read: only white space and

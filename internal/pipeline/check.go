@@ -13,6 +13,12 @@ func newEvaluator(c checks.Check) (evaluators.Evaluator, error) {
 	return evaluators.New(c.Evaluator, c.Settings())
 }
 
+// needsJudge reports whether the check's evaluator asks a judge.
+func needsJudge(c checks.Check) bool {
+	spec, err := evaluators.Lookup(c.Evaluator)
+	return err != nil || spec.NeedsJudge()
+}
+
 // itemOf is the interaction as a check sees it: its criteria and references come from
 // where the check says.
 func itemOf(c checks.Check, it *interaction.Interaction) evaluators.Item {

@@ -83,7 +83,8 @@ type check struct {
 	panicked  *atomic.Bool // a stack was logged
 }
 
-// New checks that every check of the file has its evaluator and its judge.
+// New checks that every check of the file has its evaluator and its judge. Checks that
+// compute have none: their slots stand under the empty name.
 func New(cfg Config, deps Deps) (*Pipeline, error) {
 	if cfg.Deadline <= 0 {
 		return nil, fmt.Errorf("pipeline: deadline %s: want more than 0", cfg.Deadline)
@@ -103,7 +104,7 @@ func New(cfg Config, deps Deps) (*Pipeline, error) {
 			continue
 		}
 		j, ok := deps.Judges[c.Judge]
-		if !ok {
+		if !ok && needsJudge(c) {
 			errs = append(errs, fmt.Errorf("check %s: no judge %q", c.Name, c.Judge))
 			continue
 		}

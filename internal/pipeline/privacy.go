@@ -144,6 +144,10 @@ func (p *privacy) detail(detail map[string]any) string {
 	return string(out)
 }
 
+// pieceKey is where evaluators over claims keep the sentence that a verdict is about: a
+// piece of the interaction's text, and stored like it.
+const pieceKey = "text"
+
 // redactAll is redact for the strings inside a value.
 func (p *privacy) redactAll(v any) any {
 	switch v := v.(type) {
@@ -165,7 +169,13 @@ func (p *privacy) redactAll(v any) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, e := range v {
-			out[k] = p.redactAll(e)
+			text, ok := e.(string)
+			switch {
+			case !ok || k != pieceKey:
+				out[k] = p.redactAll(e)
+			case p.store != storeNone:
+				out[k], _ = p.keep(text)
+			}
 		}
 		return out
 	}

@@ -120,6 +120,10 @@ func TestARawAnswerIsText(t *testing.T) {
 	if err := json.Unmarshal([]byte(full.detail(map[string]any{"p": math.NaN()})), &out); err != nil || out["detail_error"] == "" {
 		t.Errorf("detail that is no JSON: %v, %v", out, err)
 	}
+	claims := map[string]any{"claims": []any{map[string]any{"text": "Write to kim@example.org. " + strings.Repeat("x", 300), "verdict": "S"}}}
+	f(none, claims, `{"claims":[{"verdict":"S"}]}`)
+	f(private("excerpt", "email"), claims, `{"claims":[{"text":"Write to [email]. `+strings.Repeat("x", 261)+`…","verdict":"S"}]}`)
+
 	detail := map[string]any{"raw": "kim@example.org"}
 	full.detail(detail)
 	if detail["raw"] != "kim@example.org" {

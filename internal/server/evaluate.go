@@ -67,6 +67,7 @@ type aggregateBody struct {
 	Items        int            `json:"items"`
 	PassRate     *rateBody      `json:"pass_rate,omitempty" doc:"Of the items with an answer; absent when none has one"`
 	MeanScore    *float64       `json:"mean_score" doc:"Of the same; null when none has one"`
+	MeanInterval *rateBody      `json:"mean_score_interval,omitempty" doc:"At least as wide as its level says"`
 	MissingShare float64        `json:"missing_share" doc:"Of the items that should have an answer"`
 	Options      map[string]int `json:"options" nullable:"false"`
 	Statuses     map[string]int `json:"statuses" nullable:"false"`
@@ -232,6 +233,9 @@ func aggregateOf(sum aggregate.Summary) aggregateBody {
 	}
 	if r := sum.PassRate; r != nil {
 		b.PassRate = &rateBody{r.Value, r.Lower, r.Upper, confidence, r.N}
+	}
+	if r := sum.MeanRate; r != nil {
+		b.MeanInterval = &rateBody{r.Value, r.Lower, r.Upper, confidence, r.N}
 	}
 	for status, n := range sum.Statuses {
 		b.Statuses[string(status)] = n

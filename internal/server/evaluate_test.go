@@ -101,6 +101,9 @@ func TestEverySettingOfTheTableCanBeSet(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if setting.Default == nil { // any value of its kind
+				raw = []byte(map[string]string{"number": "1", "text": `"x"`, "list": `["x"]`, "object": `{"type":"array"}`}[setting.Type])
+			}
 			f.setting("at", setting.Name, raw, spec, &evaluators.Settings{})
 			if err := f.problem(); err != nil {
 				t.Errorf("%s.%s = %s: %v", spec.Name, setting.Name, raw, err)
@@ -190,7 +193,7 @@ func TestARefusedRequestNamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 	f(`{"evaluators":[],"judge":"main"}`, "is empty")
 	f(`{"evaluators":["factuality","factuality"],"judge":"main"}`, `"factuality" twice`)
 	f(`{"judge":"main"}`, "evaluators", "missing")
-	f(`{"suite":"correctness","judge":"main"}`, "suite correctness comes with a later version of Assay")
+	f(`{"suite":"correctness","judge":"main","evaluators":["factuality"]}`, "suite", "stands beside evaluators")
 	f(`{"suite":"corectness","judge":"main"}`, "did you mean correctness?")
 	f(`{"evaluators":["closed_qa"]}`, "judge", "want one of main, small")
 	f(`{"evaluators":["closed_qa"],"judge":"mian"}`, "did you mean main?")

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 type evaluatorsOutput struct {
 	Body struct {
 		Evaluators []evaluatorBody `json:"evaluators" nullable:"false"`
+		Suites     []suiteBody     `json:"suites" nullable:"false" doc:"What a request may name in place of evaluators"`
 		Judges     []string        `json:"judges" nullable:"false" doc:"What a request may name as its judge"`
 	}
 }
@@ -21,7 +23,8 @@ type evaluatorBody struct {
 	Name     string        `json:"name"`
 	Aliases  []string      `json:"aliases,omitempty" doc:"Other names that a request may use"`
 	Summary  string        `json:"summary"`
-	Question string        `json:"question" enum:"boolean,choice,score"`
+	Calls    string        `json:"calls" doc:"How often an item asks the judge"`
+	Question string        `json:"question" enum:"boolean,choice,score,none" doc:"What a judge is asked; none where the evaluator computes and asks nobody"`
 	Required []string      `json:"required" nullable:"false" doc:"Fields without which an item is not applicable"`
 	Optional []string      `json:"optional" nullable:"false"`
 	Options  []optionBody  `json:"options" nullable:"false"`
@@ -30,6 +33,12 @@ type evaluatorBody struct {
 	Passes   string        `json:"passes" enum:"at_least,below,at_most" doc:"Which side of the line passes: below and at_most where less is better"`
 	Pass     []string      `json:"pass,omitempty" doc:"The options that pass; absent where a line decides"`
 	Settings []settingBody `json:"settings" nullable:"false"`
+}
+
+type suiteBody struct {
+	Name       string   `json:"name"`
+	Summary    string   `json:"summary"`
+	Evaluators []string `json:"evaluators" nullable:"false"`
 }
 
 type optionBody struct {
@@ -57,14 +66,17 @@ func (s *Server) addEvaluators(api huma.API) {
 		for _, spec := range evaluators.Table() {
 			out.Body.Evaluators = append(out.Body.Evaluators, evaluatorOf(spec))
 		}
+		for _, s := range evaluators.Suites() {
+			out.Body.Suites = append(out.Body.Suites, suiteBody{s.Name, s.Summary, s.Evaluators})
+		}
 		return out, nil
 	})
 }
 
 func evaluatorOf(spec evaluators.Spec) evaluatorBody {
 	b := evaluatorBody{
-		Name: spec.Name, Aliases: spec.Aliases, Passes: passesOf(spec), Summary: spec.Summary, Question: string(spec.Kind),
-		Required: spec.Required, Optional: append([]string{}, spec.Optional...),
+		Name: spec.Name, Aliases: spec.Aliases, Passes: passesOf(spec), Calls: spec.Calls(), Summary: spec.Summary, Question: cmp.Or(string(spec.Kind), "none"),
+		Required: append([]string{}, spec.Required...), Optional: append([]string{}, spec.Optional...),
 		Options: optionsOf(spec.Options()), PassLine: spec.PassLine, Pass: spec.DefaultPass(),
 	}
 	if coarse, ok := spec.Coarse(); ok {

@@ -144,23 +144,22 @@ func TestTheOpenAPIDocumentDescribesTheRoutes(t *testing.T) {
 		t.Errorf("openapi %v", doc["openapi"])
 	}
 	paths := doc["paths"].(map[string]any)
-	for _, route := range []string{evaluateRoute, evaluatorsRoute, qualityRoute, seriesRoute, alarmsRoute, whyRoute, pipelineRoute} {
+	for _, route := range []string{evaluateRoute, evaluatorsRoute, aggregateRoute, aggregatesRoute, qualityRoute, seriesRoute, alarmsRoute, whyRoute, pipelineRoute} {
 		method, path, _ := strings.Cut(route, " ")
 		item, _ := paths[path].(map[string]any)
 		if item == nil || item[strings.ToLower(method)] == nil {
 			t.Errorf("no %s", route)
 		}
 	}
-	if len(paths) != 7 {
+	if len(paths) != 9 {
 		t.Errorf("%d paths", len(paths))
 	}
 	post := paths["/api/v1/evaluate"].(map[string]any)["post"].(map[string]any)
 	schema := post["requestBody"].(map[string]any)["content"].(map[string]any)["application/json"].(map[string]any)["schema"].(map[string]any)
 	properties := schema["properties"].(map[string]any)
 	for _, name := range requestFields {
-		// Suites are read only to say that they come later.
-		if _, ok := properties[name]; ok == (name == "suite") {
-			t.Errorf("property %s: %v", name, ok)
+		if _, ok := properties[name]; !ok {
+			t.Errorf("no property %s", name)
 		}
 	}
 	if schema["additionalProperties"] != false {
@@ -190,7 +189,7 @@ func TestTheListOfEvaluatorsSaysWhatARequestMayHold(t *testing.T) {
 		return body.Evaluators[i]
 	}
 	qa, facts, rate := of("closed_qa"), of("factuality"), of("hallucination_rate")
-	if rate.Passes != "at_most" || *rate.PassLine != 0 || qa.Passes != "at_least" || of("noncommittal").Passes != "below" || of("answer_relevancy").Aliases[0] != "answer_relevance" {
+	if rate.Passes != "at_most" || *rate.PassLine != 0 || qa.Passes != "at_least" || of("noncommittal").Passes != "below" || qa.Calls != "1" || rate.Calls == "1" || of("exact_match").Calls != "none" || of("answer_relevancy").Aliases[0] != "answer_relevance" {
 		t.Errorf("%+v", rate)
 	}
 	if qa.Name != "closed_qa" || *qa.PassLine != .5 || !slices.Equal(qa.Required, []string{"input", "output", "criteria"}) || qa.Question != "boolean" {

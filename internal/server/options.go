@@ -78,6 +78,8 @@ func (f *faults) setting(at, name string, raw json.RawMessage, spec evaluators.S
 		f.truth(at, raw, &s.Coarse)
 	case "dialect":
 		f.word(at, raw, &s.Dialect)
+	case "claims":
+		f.word(at, raw, &s.Claims)
 	case "max_claims":
 		f.whole(at, raw, &s.MaxClaims)
 	case "count":
@@ -97,7 +99,33 @@ func (f *faults) setting(at, name string, raw json.RawMessage, spec evaluators.S
 	case "orders":
 		f.whole(at, raw, &s.Orders)
 	default:
-		f.add(at, "cannot be set over the API")
+		f.ruleOption(at, name, raw, spec, s)
+	}
+}
+
+// ruleOption reads a setting of a deterministic evaluator's own, by the kind that the
+// table says.
+func (f *faults) ruleOption(at, name string, raw json.RawMessage, spec evaluators.Spec, s *evaluators.Settings) {
+	kinds := map[string]string{"number": "a number", "boolean": "a boolean", "text": "a string", "list": "a list", "object": "an object"}
+	i := slices.IndexFunc(spec.Settings, func(setting evaluators.Setting) bool { return setting.Name == name })
+	if want := kinds[spec.Settings[i].Type]; spec.NeedsJudge() || kindOf(raw) != want {
+		f.add(at, "want %s, not %s", want, kindOf(raw))
+		return
+	}
+	if s.Options == nil {
+		s.Options = make(map[string]any)
+	}
+	switch spec.Settings[i].Type {
+	case "object":
+		s.Options[name] = raw
+	case "list":
+		s.Options[name] = f.strings(at, raw)
+	default:
+		var v any
+		if err := json.Unmarshal(raw, &v); err != nil {
+			f.add(at, "%v", err)
+		}
+		s.Options[name] = v
 	}
 }
 

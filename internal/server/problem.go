@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/danielgtaylor/huma/v2"
 )
 
@@ -65,9 +66,12 @@ func writeProblem(w http.ResponseWriter, status int, detail string) {
 
 // didYouMean names the nearest of the known names, if one is near.
 func didYouMean(name string, known []string) string {
+	if len(name) > 100 { // far from every name, and long to compare
+		return ""
+	}
 	best, distance := "", 1+len(name)/2
 	for _, k := range known {
-		if d := editDistance(strings.ToLower(name), strings.ToLower(k)); d < distance {
+		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(k)); d < distance {
 			best, distance = k, d
 		}
 	}
@@ -75,30 +79,6 @@ func didYouMean(name string, known []string) string {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %s?)", best)
-}
-
-// editDistance is Levenshtein's. Names of ours are short; what is not is far from them.
-func editDistance(a, b string) int {
-	x, y := []rune(a), []rune(b)
-	if len(x) > 100 || len(y) > 100 {
-		return max(len(x), len(y))
-	}
-	row := make([]int, len(y)+1)
-	for k := range row {
-		row[k] = k
-	}
-	for i := range x {
-		diagonal := row[0]
-		row[0] = i + 1
-		for k := range y {
-			cost := 1
-			if x[i] == y[k] {
-				cost = 0
-			}
-			diagonal, row[k+1] = row[k+1], min(row[k+1]+1, row[k]+1, diagonal+cost)
-		}
-	}
-	return row[len(y)]
 }
 
 func quoted(name string) string {

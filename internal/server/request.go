@@ -34,12 +34,10 @@ type namedItem struct {
 }
 
 // itemFields are the fields of an item; id names an item of a batch only.
-var itemFields = []string{"input", "output", "expected", "criteria", "context", "claim", "evidence"}
+var itemFields = []string{"input", "output", "expected", "criteria", "context", "claim", "evidence",
+	"latency_ms", "input_tokens", "output_tokens", "attributes"}
 
 var requestFields = append([]string{"evaluators", "suite", "options", "judge", "items"}, itemFields...)
-
-// The suites of later versions.
-var suites = []string{"correctness", "rag", "everything"}
 
 // parse reads an evaluate request. The error is a problem that lists what is wrong,
 // each with its place.
@@ -73,7 +71,9 @@ func (s *Server) parse(body []byte) (evaluation, error) {
 		}
 		req.evaluators = append(req.evaluators, ev)
 	}
-	req.judgeName, req.judge = s.chooseJudge(&f, given["judge"])
+	if given["judge"] != nil || needJudge(names) {
+		req.judgeName, req.judge = s.chooseJudge(&f, given["judge"])
+	}
 	if raw, ok := given["items"]; ok {
 		req.batch = true
 		req.items = f.items(raw)
@@ -94,21 +94,26 @@ func (s *Server) parse(body []byte) (evaluation, error) {
 	return req, f.problem()
 }
 
+// needJudge reports whether any of the evaluators asks a judge. Where it cannot be known,
+// the request has another fault, and one about a judge beside it would be a guess.
+func needJudge(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		spec, err := evaluators.Lookup(name)
+		return err == nil && spec.NeedsJudge()
+	})
+}
+
 // evaluatorNames reads which evaluators to run.
 func (f *faults) evaluatorNames(given map[string]json.RawMessage) []string {
 	raw, named := given["evaluators"]
 	if rawSuite, ok := given["suite"]; ok {
-		if name := f.text("suite", rawSuite); name != nil {
-			if slices.Contains(suites, *name) {
-				f.add("suite", "suite %s comes with a later version of Assay; name evaluators: %s", *name, strings.Join(evaluatorNames(), ", "))
-			} else {
-				f.add("suite", "unknown suite %s%s; name evaluators: %s", quoted(*name), didYouMean(*name, suites), strings.Join(evaluatorNames(), ", "))
-			}
+		if named {
+			f.add("suite", "stands beside evaluators; want one of the two")
 		}
-		return nil
+		return f.suite(rawSuite)
 	}
 	if !named {
-		f.add("evaluators", "missing; want a list with some of %s", strings.Join(evaluatorNames(), ", "))
+		f.add("evaluators", "missing; want a list with some of %s, or a suite (%s)", strings.Join(evaluatorNames(), ", "), strings.Join(suiteNames(), ", "))
 		return nil
 	}
 	var names []string
@@ -127,6 +132,27 @@ func (f *faults) evaluatorNames(given map[string]json.RawMessage) []string {
 		default:
 			names = append(names, spec.Name) // an alias is answered under its evaluator's name
 		}
+	}
+	return names
+}
+
+// suite reads a suite as the evaluators that it is.
+func (f *faults) suite(raw json.RawMessage) []string {
+	name := f.text("suite", raw)
+	if name == nil {
+		return nil
+	}
+	s, err := evaluators.LookupSuite(*name)
+	if err != nil {
+		f.add("suite", "unknown suite %s; want one of %s%s", quoted(*name), strings.Join(suiteNames(), ", "), didYouMean(*name, suiteNames()))
+	}
+	return s.Evaluators
+}
+
+func suiteNames() []string {
+	var names []string
+	for _, s := range evaluators.Suites() {
+		names = append(names, s.Name)
 	}
 	return names
 }
@@ -226,7 +252,42 @@ func (f *faults) field(item *namedItem, name, location string, raw json.RawMessa
 		item.Claim = f.text(location, raw)
 	case "evidence":
 		item.Evidence = f.oneOrMore(location, raw)
+	case "latency_ms":
+		if v, ok := f.number(location, raw); ok {
+			item.LatencyMS = &v
+		}
+	case "input_tokens":
+		item.InputTokens = f.count(location, raw)
+	case "output_tokens":
+		item.OutputTokens = f.count(location, raw)
+	case "attributes":
+		item.Attributes = f.attributes(location, raw)
 	}
+}
+
+// count reads a number of things.
+func (f *faults) count(location string, raw json.RawMessage) *int64 {
+	var n int64
+	if kindOf(raw) != "a number" || json.Unmarshal(raw, &n) != nil || n < 0 {
+		f.add(location, "want a whole number of at least 0")
+		return nil
+	}
+	return &n
+}
+
+func (f *faults) attributes(location string, raw json.RawMessage) map[string]string {
+	all, err := members(raw)
+	if err != nil {
+		f.add(location, "%v", err)
+		return nil
+	}
+	values := make(map[string]string, len(all))
+	for _, m := range all {
+		if v := f.text(location+"."+m.name, m.value); v != nil {
+			values[m.name] = *v
+		}
+	}
+	return values
 }
 
 // each takes joined errors apart.

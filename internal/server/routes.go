@@ -17,6 +17,8 @@ import (
 const (
 	evaluateRoute   = "POST /api/v1/evaluate"
 	evaluatorsRoute = "GET /api/v1/evaluators"
+	aggregateRoute  = "POST /api/v1/aggregate"
+	aggregatesRoute = "GET /api/v1/aggregates"
 	qualityRoute    = "GET /api/v1/quality"
 	seriesRoute     = "GET /api/v1/quality/series"
 	alarmsRoute     = "GET /api/v1/alarms"
@@ -45,7 +47,7 @@ func (s *Server) routes() (http.Handler, error) {
 	mux.Handle(pageRoute, page)
 
 	m, err := newMetrics(s.deps.Reg, []string{
-		evaluateRoute, evaluatorsRoute, qualityRoute, seriesRoute, alarmsRoute, whyRoute, pipelineRoute,
+		evaluateRoute, evaluatorsRoute, aggregateRoute, aggregatesRoute, qualityRoute, seriesRoute, alarmsRoute, whyRoute, pipelineRoute,
 		openAPIRoute, metricsRoute, healthyRoute, readyRoute, pageRoute,
 	})
 	if err != nil {
@@ -66,6 +68,7 @@ func (s *Server) api(mux *http.ServeMux) error {
 
 	s.addEvaluate(api)
 	s.addEvaluators(api)
+	s.addAggregate(api)
 	s.addQuality(api)
 	s.addAlarms(api)
 	s.addWhy(api)

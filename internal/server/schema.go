@@ -22,6 +22,7 @@ func (s *Server) requestSchema() *huma.RequestBody {
 	}
 	text := &huma.Schema{Type: huma.TypeString}
 	list := &huma.Schema{Type: huma.TypeArray, Items: text}
+	none := 0.0
 	oneOrMore := func(what string) *huma.Schema {
 		return &huma.Schema{OneOf: []*huma.Schema{text, list}, Description: what}
 	}
@@ -35,6 +36,11 @@ func (s *Server) requestSchema() *huma.RequestBody {
 			"context":  oneOrMore("Documents that the answer may rest on"),
 			"claim":    described("A statement to be checked by itself"),
 			"evidence": oneOrMore("What the statement is to be held against"),
+
+			"latency_ms":    {Type: huma.TypeNumber, Description: "How long the answer took"},
+			"input_tokens":  {Type: huma.TypeInteger, Minimum: &none},
+			"output_tokens": {Type: huma.TypeInteger, Minimum: &none},
+			"attributes":    {Type: huma.TypeObject, AdditionalProperties: text, Description: "Values for numeric_range, as texts"},
 		}
 	}
 	one, most := 1, maxItems
@@ -46,9 +52,14 @@ func (s *Server) requestSchema() *huma.RequestBody {
 	body["evaluators"] = &huma.Schema{
 		Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Enum: names}, MinItems: &one, UniqueItems: true,
 	}
+	suites := make([]any, 0, len(suiteNames()))
+	for _, n := range suiteNames() {
+		suites = append(suites, n)
+	}
+	body["suite"] = &huma.Schema{Type: huma.TypeString, Enum: suites, Description: "In place of evaluators: those that are usually wanted together"}
 	body["options"] = closed(options)
 	body["options"].Description = "Settings by evaluator"
-	body["judge"] = described(fmt.Sprintf("A judge of the checks file; may be left out where there is only one. Here: %s", strings.Join(s.judgeNames(), ", ")))
+	body["judge"] = described(fmt.Sprintf("A judge of the checks file; may be left out where there is only one, or where no evaluator asks one. Here: %s", strings.Join(s.judgeNames(), ", ")))
 	ofBatch := item()
 	ofBatch["id"] = described("Comes back with the item's results")
 	body["items"] = &huma.Schema{
@@ -56,7 +67,8 @@ func (s *Server) requestSchema() *huma.RequestBody {
 		Description: "A batch, in place of the item's own fields",
 	}
 	schema := closed(body)
-	schema.Required = []string{"evaluators"}
+	// One of the two, and not both.
+	schema.OneOf = []*huma.Schema{{Required: []string{"evaluators"}}, {Required: []string{"suite"}}}
 	return &huma.RequestBody{
 		Required: true,
 		Content: map[string]*huma.MediaType{"application/json": {
@@ -82,10 +94,17 @@ func settingSchema(setting evaluators.Setting) *huma.Schema {
 		s = &huma.Schema{Type: huma.TypeNumber}
 	case "boolean":
 		s = &huma.Schema{Type: huma.TypeBoolean}
+	case "numbers":
+		s = &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeNumber}}
 	case "list":
 		s = &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}
+	case "object":
+		s = &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 	default:
-		s = &huma.Schema{Type: huma.TypeString, Enum: values}
+		s = &huma.Schema{Type: huma.TypeString}
+		if len(values) > 0 {
+			s.Enum = values
+		}
 	}
 	s.Description = setting.Help
 	s.Default = setting.Default

@@ -16,7 +16,7 @@ import (
 // prefix of their cases. A case that neither this nor cases knows is unmapped.
 var later = []string{
 	"clopper_pearson_", "jeffreys_", "stratified_", "rogan_gladen", "ppi_py_", "nested_ppi_",
-	"brier", "logloss_clip", "ece_", "bin_edges_rule", "ranked_probability_score",
+	"ranked_probability_score",
 	"multiclass_logloss", "top_label_ece", "classwise_ece", "platt_", "isotonic_pava",
 	"temperature_multiclass", "two_prop_z_pooled", "newcombe_diff", "e_bh", "psi", "js",
 	"ks_2samp", "wasserstein_1d", "lambda_predmix_eb", "llr_cusum_path", "bernoulli_cusum_arl_",
@@ -39,6 +39,9 @@ type caseInputs struct {
 	Fail       []float64
 	Q0         float64
 	PiMin      float64 `json:"pi_min"`
+	P, W       []float64
+	Bins       int
+	Eps        float64
 }
 
 // run answers a case with this package's functions; false when none is meant.
@@ -84,7 +87,66 @@ func run(name string, in caseInputs) (map[string]any, bool, error) {
 		}
 		return map[string]any{"path": path}, true, nil
 	}
+	return runCalibration(name, in)
+}
+
+func runCalibration(name string, in caseInputs) (map[string]any, bool, error) {
+	one := func(key string, v *float64, err error) (map[string]any, bool, error) {
+		if v == nil {
+			return map[string]any{key: nil}, true, err
+		}
+		return map[string]any{key: *v}, true, err
+	}
+	switch name {
+	case "brier", "brier_weighted":
+		v, err := Brier(in.P, in.Y, in.W)
+		return one("brier", v, err)
+	case "brier_skill":
+		v, err := BrierSkill(in.P, in.Y, in.W)
+		return one("bss", v, err)
+	case "logloss_clip":
+		v, err := LogLoss(in.P, in.Y, in.W, in.Eps)
+		return one("logloss", v, err)
+	case "bin_edges_rule":
+		bins := make([]any, len(in.P))
+		for i, p := range in.P {
+			b, err := Bin(p, in.Bins)
+			if err != nil {
+				return nil, true, err
+			}
+			bins[i] = float64(b)
+		}
+		return map[string]any{"bin": bins}, true, nil
+	case "ece_equal_width_10":
+		r, err := EqualWidthReliability(in.P, in.Y, in.W, in.Bins)
+		return reliabilityKeys(r), true, err
+	case "ece_equal_mass_5":
+		edges, err := EqualMass(in.P, in.Bins)
+		if err != nil {
+			return nil, true, err
+		}
+		r, err := EdgesReliability(in.P, in.Y, in.W, edges)
+		out := reliabilityKeys(r)
+		list := make([]any, len(edges))
+		for i, e := range edges {
+			list[i] = e
+		}
+		out["edges"] = list
+		return out, true, err
+	}
 	return nil, false, nil
+}
+
+func reliabilityKeys(r Reliability) map[string]any {
+	counts := make([]any, len(r.Bins))
+	for i, b := range r.Bins {
+		counts[i] = float64(b.N)
+	}
+	out := map[string]any{"ece": nil, "mce": nil, "counts": counts}
+	if ece, mce := r.ECE(); ece != nil {
+		out["ece"], out["mce"] = *ece, *mce
+	}
+	return out
 }
 
 func sumKeys(s Sums) map[string]any {

@@ -84,6 +84,7 @@ func (r FakeRequest) Field(name string) string {
 // that Probabilities leave out falls on a token that is no option.
 type FakeReply struct {
 	Probabilities map[string]float64
+	Parts         []map[string]float64 // in place of it for a question about several blocks
 	Fault         Fault
 	RetryAfter    time.Duration
 	Latency       time.Duration
@@ -333,7 +334,9 @@ func (f *FakeJudge) complete(w http.ResponseWriter, req FakeRequest, reply FakeR
 	for _, o := range req.Options {
 		p[o.Letter] = reply.Probabilities[o.Key]
 	}
-	if req.Structured {
+	if req.Structured && reply.Parts != nil {
+		message["content"] = partsJSON(req, reply.Parts)
+	} else if req.Structured {
 		message["content"] = answerJSON(p, reply.Fault)
 	} else {
 		tokens := letterTokens(p, top)
@@ -402,6 +405,20 @@ func answerJSON(p map[string]float64, fault Fault) string {
 		return "At first: " + first + " but on reflection: " + answer("second thought")
 	}
 	return answer("as told")
+}
+
+// partsJSON answers block by block.
+func partsJSON(req FakeRequest, parts []map[string]float64) string {
+	answers := make(map[string]map[string]float64, len(parts))
+	for i, part := range parts {
+		p := make(map[string]float64, len(req.Options))
+		for _, o := range req.Options {
+			p[o.Letter] = part[o.Key]
+		}
+		answers[strconv.Itoa(i+1)] = p
+	}
+	data, _ := json.Marshal(map[string]any{"reason": "as told", "answers": answers})
+	return string(data)
 }
 
 // letterTokens lists the letters with their probabilities, the rest on a word.

@@ -18,7 +18,7 @@ func ask(t *testing.T, f *testkit.FakeJudge, m judge.Method) *openai.Judge {
 	t.Helper()
 	client := openai.NewClient(16)
 	t.Cleanup(client.CloseIdleConnections)
-	j, err := openai.New(openai.Config{BaseURL: f.URL, APIKey: "secret-key-1234", Model: "test-model", Method: m, Timeout: 300 * time.Millisecond},
+	j, err := openai.New(openai.Config{BaseURL: f.URL, APIKey: "secret-key-1234", Model: "test-model", Method: m, Timeout: time.Second},
 		openai.Deps{HTTP: client, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
@@ -32,11 +32,11 @@ func factuality(t *testing.T, output string) judge.Question {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := e.Question(evaluators.Item{Output: &output, Expected: []string{"Canberra"}, Judgeable: true})
-	if err != nil {
-		t.Fatal(err)
+	list, err := e.Questions(evaluators.Item{Output: &output, Expected: []string{"Canberra"}, Judgeable: true})
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d questions, %v", len(list), err)
 	}
-	return q
+	return list[0]
 }
 
 // Each row of the table of malformed answers, in both methods.

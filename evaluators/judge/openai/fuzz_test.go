@@ -16,7 +16,8 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(`{"choices":[{"message":{"content":[{"text":"A"}],"refusal":null},"logprobs":{"content":[{"token":"A","bytes":[65,-1,999],"logprob":-Infinity}]}}]}`))
 	f.Add([]byte(`{"choices":[{"message":{"content":"{{{{\"a\":\"\\\\\"}"},"logprobs":{"content":[{"token":"","logprob":NaN}]}}],"error":{"code":1e9}}`))
 	f.Add([]byte(`{"choices":[{"message":{"tool_calls":[{"function":{"arguments":"{}"}}]}}],"usage":{"prompt_tokens":-1}}`))
-	sheets := []sheet{newSheet(boolean("x")), newSheet(five("x"))}
+	f.Add([]byte(`{"choices":[{"message":{"content":"{\"answers\":{\"1\":{\"A\":0.6,\"B\":0.4,\"C\":0},\"2\":{\"A\":0,\"B\":1,\"C\":0}}}"}}]}`))
+	sheets := []sheet{newSheet(boolean("x")), newSheet(five("x")), newSheet(claims())}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		problemOf(body)
 		c, err := decode(body)
@@ -26,21 +27,30 @@ func FuzzAnswer(f *testing.F) {
 		for _, s := range sheets {
 			for _, read := range []func(*completion, sheet, float64) (reading, error){readLogprobs, readStructured} {
 				r, err := read(c, s, 0.5)
+				distributions := r.parts
+				if r.probabilities != nil {
+					distributions = append(distributions, r.probabilities)
+				}
 				if err != nil {
-					if r.probabilities != nil {
-						t.Fatalf("probabilities %v beside %v", r.probabilities, err)
+					if distributions != nil {
+						t.Fatalf("probabilities %v beside %v", distributions, err)
 					}
 					continue
 				}
-				sum := 0.0
-				for _, p := range r.probabilities {
-					if !(p >= 0 && p <= 1+1e-9) {
-						t.Fatalf("a probability of %v", p)
+				for _, distribution := range distributions {
+					sum := 0.0
+					for _, p := range distribution {
+						if !(p >= 0 && p <= 1+1e-9) {
+							t.Fatalf("a probability of %v", p)
+						}
+						sum += p
 					}
-					sum += p
+					if len(distribution) != len(s.q.Options) || math.Abs(sum-1) > 1e-9 || !(r.outside >= 0 && r.outside <= 1) {
+						t.Fatalf("%v (sum %v), outside %v", distribution, sum, r.outside)
+					}
 				}
-				if len(r.probabilities) != len(s.q.Options) || math.Abs(sum-1) > 1e-9 || !(r.outside >= 0 && r.outside <= 1) {
-					t.Fatalf("%v (sum %v), outside %v", r.probabilities, sum, r.outside)
+				if len(distributions) == 0 {
+					t.Fatal("neither a distribution nor an error")
 				}
 			}
 		}

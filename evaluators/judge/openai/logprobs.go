@@ -13,6 +13,7 @@ import (
 // A reading is a distribution read off a response.
 type reading struct {
 	probabilities []float64 // by the question's options
+	parts         [][]float64
 	outside       float64
 	detail        map[string]any
 }

@@ -83,17 +83,26 @@ func (j *Judge) Estimate(q judge.Question) judge.Usage {
 
 // maxTokens doubles for a question that is asked again: it may have been cut.
 func (j *Judge) maxTokens(q judge.Question) int {
-	if j.cfg.Method == judge.Structured && q.Reask > 0 {
-		return 2 * j.cfg.MaxTokens
+	n := j.cfg.MaxTokens
+	if q.Each != "" {
+		n += tokensEach * len(q.FieldValues(q.Each)) * (len(q.Options) + 1)
 	}
-	return j.cfg.MaxTokens
+	if j.cfg.Method == judge.Structured && q.Reask > 0 {
+		n *= 2
+	}
+	return n
 }
+
+// tokensEach is what one letter and its number take in an answer, with room to spare.
+const tokensEach = 12
 
 // CanAnswer tells whether this judge takes such a question, without a call.
 func (j *Judge) CanAnswer(q judge.Question) error {
 	switch {
 	case len(q.Options) < 2:
 		return &judge.RefusedError{Reason: "no_options"}
+	case q.Each != "" && j.cfg.Method != judge.Structured:
+		return &judge.RefusedError{Reason: "needs_structured"}
 	case len(q.Options) >= len(alphabet):
 		return &judge.RefusedError{Reason: "too_many_options"}
 	case j.cfg.Method == judge.Logprobs && j.form.Load().topLogprobs < 2*len(q.Options):
@@ -142,6 +151,7 @@ func (j *Judge) ask(ctx context.Context, q judge.Question, s sheet) (judge.Answe
 	}
 	return judge.Answer{
 		Probabilities: r.probabilities,
+		Parts:         r.parts,
 		Outside:       r.outside,
 		Method:        j.cfg.Method,
 		Model:         spent.Model,

@@ -110,6 +110,11 @@ func systemText(m judge.Method) string {
 	return role + "Reply with the one letter of the right answer and with nothing else."
 }
 
+// eachText is the rule for a question that asks about several blocks at once.
+const eachText = "Answer for each of the blocks %s by itself, as if the others had not been asked about. " +
+	"In place of \"probabilities\" the JSON object holds \"answers\": an object with one entry for each of these blocks, " +
+	"named by its number (\"1\" to \"%d\"), each an object of probabilities over all letters that sum to 1."
+
 // userText is the sheet as the model reads it. The question stands after the
 // material, which it once more calls by its name.
 func (s sheet) userText(m judge.Method, tag string) string {
@@ -128,6 +133,10 @@ func (s sheet) userText(m judge.Method, tag string) string {
 	b.WriteString("\n\n" + optionsHead + "\n")
 	for _, l := range s.lines {
 		fmt.Fprintf(&b, "%s) %s\n", l.letter, l.text)
+	}
+	if n := len(s.q.FieldValues(s.q.Each)); s.q.Each != "" {
+		b.WriteByte('\n')
+		fmt.Fprintf(&b, eachText, s.q.Each, n)
 	}
 	if m == judge.Structured {
 		b.WriteString("\nReply with the JSON object only.")
@@ -157,6 +166,9 @@ func blockName(fields []judge.Field, i int) string {
 // sheetBytes bounds the size of both texts from above.
 func sheetBytes(m judge.Method, q judge.Question) int {
 	n := len(systemText(m)) + len(q.Text) + 512
+	if q.Each != "" {
+		n += len(eachText) + len(q.Each) + 16
+	}
 	for _, f := range q.Fields {
 		n += len(f.Value) + 2*len(f.Name) + 128
 	}
@@ -169,6 +181,9 @@ func sheetBytes(m judge.Method, q judge.Question) int {
 // tag returns the mark of the fences. It is cut from a keyed hash, so that whoever
 // wrote the material could not know it, and if it stands there all the same, another
 // is made.
+//
+// Questions that differ only after the same context have the same mark: it stands at
+// the top of the sheet, and providers charge less for a beginning they have seen.
 func tag(key []byte, q judge.Question) string {
 	for try := uint64(0); ; try++ {
 		mac := hmac.New(sha256.New, key)
@@ -181,7 +196,7 @@ func tag(key []byte, q judge.Question) string {
 		binary.BigEndian.PutUint64(n[:], try)
 		mac.Write(n[:])
 		write(q.Text)
-		for _, f := range q.Fields {
+		for _, f := range q.Fields[:shared(q)] {
 			write(f.Name)
 			write(f.Value)
 		}
@@ -190,6 +205,19 @@ func tag(key []byte, q judge.Question) string {
 			return t
 		}
 	}
+}
+
+// shared returns how many of the fields the mark is made from: the context that a
+// question begins with, or all of them where there is none.
+func shared(q judge.Question) int {
+	n := 0
+	for n < len(q.Fields) && q.Fields[n].Name == "context" {
+		n++
+	}
+	if n == 0 {
+		return len(q.Fields)
+	}
+	return n
 }
 
 // writeClean writes text with control characters as spaces: some tokenizers give

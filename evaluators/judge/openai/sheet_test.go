@@ -104,6 +104,33 @@ func TestFieldsStandInFencesThatTheirTextCannotClose(t *testing.T) {
 	}
 }
 
+// Claims of one answer are many questions about one long context: the provider reads
+// it once.
+func TestQuestionsAboutOneContextBeginAlike(t *testing.T) {
+	key := []byte("a key of this process")
+	sheetOf := func(context, claim string) string {
+		q := boolean("")
+		q.Fields = []judge.Field{{Name: "context", Value: context}, {Name: "context", Value: "more"}, {Name: "claim", Value: claim}}
+		return newSheet(q).userText(judge.Logprobs, tag(key, q))
+	}
+	one, two := sheetOf("a long text", "It is red."), sheetOf("a long text", "It is old.")
+	same := 0
+	for same < min(len(one), len(two)) && one[same] == two[same] {
+		same++
+	}
+	if !strings.HasPrefix(one[same:], "red.") {
+		t.Errorf("alike up to %q", one[:same])
+	}
+	if other := sheetOf("another text", "It is red."); other[:60] == one[:60] {
+		t.Error("the mark does not depend on the context")
+	}
+	// and a claim that holds the mark still cannot close a block
+	mark := one[strings.Index(one, "the mark ")+9:][:16]
+	if forged := sheetOf("a long text", mark); strings.Count(forged, mark) != 1 {
+		t.Errorf("the mark stands in the text it fences:\n%s", forged)
+	}
+}
+
 func TestTheQuestionStandsAfterTheMaterial(t *testing.T) {
 	q := boolean("A) Yes, it is polite.\nAnswer: A\n{{.Text}} %s ${x} <b>&amp;</b> \x00\x07\r\u200b ünïcode \xff!")
 	q.Fields = append(q.Fields, judge.Field{Name: "expected", Value: "one"}, judge.Field{Name: "expected", Value: "two"})

@@ -3,8 +3,10 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"assay/evaluators/judge"
@@ -19,31 +21,39 @@ func (s sheet) responseFormat() *responseFormat {
 		letters[l.letter] = map[string]any{"type": "number"}
 		required = append(required, l.letter)
 	}
+	name, answer := "probabilities", closedObject(letters, required)
+	if s.q.Each != "" {
+		parts := make(map[string]any)
+		var numbers []string
+		for i := range s.q.FieldValues(s.q.Each) {
+			number := strconv.Itoa(i + 1)
+			parts[number] = answer
+			numbers = append(numbers, number)
+		}
+		name, answer = "answers", closedObject(parts, numbers)
+	}
 	return &responseFormat{Type: "json_schema", JSONSchema: jsonSchema{
 		Name:   "grade",
 		Strict: true,
-		Schema: map[string]any{
-			"type": "object",
-			"properties": map[string]any{
-				"reason": map[string]any{"type": "string"},
-				"probabilities": map[string]any{
-					"type": "object", "properties": letters, "required": required, "additionalProperties": false,
-				},
-			},
-			"required":             []string{"reason", "probabilities"},
-			"additionalProperties": false,
-		},
+		Schema: closedObject(map[string]any{"reason": map[string]any{"type": "string"}, name: answer}, []string{"reason", name}),
 	}}
 }
 
-// stated is an answer object: one of the two forms, with a reason or without.
+func closedObject(properties map[string]any, required []string) map[string]any {
+	return map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
+}
+
+// stated is an answer object: one of the three forms, with a reason or without.
 type stated struct {
 	Reason        string          `json:"reason"`
 	Probabilities json.RawMessage `json:"probabilities"`
 	Choice        *string         `json:"choice"`
+	Answers       json.RawMessage `json:"answers"` // probabilities by the number of a block
 }
 
-func (a stated) usable() bool { return len(a.Probabilities) > 0 || a.Choice != nil }
+func (a stated) usable() bool {
+	return len(a.Probabilities) > 0 || a.Choice != nil || len(a.Answers) > 0
+}
 
 // readStructured reads the stated distribution.
 func readStructured(c *completion, s sheet, minInside float64) (reading, error) {
@@ -65,7 +75,11 @@ func readStructured(c *completion, s sheet, minInside float64) (reading, error) 
 		}
 		return reading{}, err
 	}
-	r, err := s.readStated(answer, minInside)
+	read := s.readStated
+	if s.q.Each != "" {
+		read = s.readEach
+	}
+	r, err := read(answer, minInside)
 	if reason := excerpt(strings.TrimSpace(answer.Reason)); err == nil && reason != "" {
 		r.note("judge_reason", reason)
 	}
@@ -112,6 +126,9 @@ func parseAnswer(object string) (stated, error) {
 	if string(a.Probabilities) == "null" {
 		a.Probabilities = nil
 	}
+	if string(a.Answers) == "null" {
+		a.Answers = nil
+	}
 	if !a.usable() {
 		return stated{}, malformed("neither probabilities nor choice")
 	}
@@ -120,17 +137,79 @@ func parseAnswer(object string) (stated, error) {
 
 // same compares what is answered, not how it is reasoned.
 func (a stated) same(b stated) bool {
-	var x, y bytes.Buffer
-	if len(a.Probabilities) > 0 && json.Compact(&x, a.Probabilities) != nil {
-		return false
-	}
-	if len(b.Probabilities) > 0 && json.Compact(&y, b.Probabilities) != nil {
-		return false
-	}
 	if (a.Choice == nil) != (b.Choice == nil) || (a.Choice != nil && *a.Choice != *b.Choice) {
 		return false
 	}
+	return sameJSON(a.Probabilities, b.Probabilities) && sameJSON(a.Answers, b.Answers)
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y bytes.Buffer
+	if len(a) > 0 && json.Compact(&x, a) != nil || len(b) > 0 && json.Compact(&y, b) != nil {
+		return false
+	}
 	return bytes.Equal(x.Bytes(), y.Bytes())
+}
+
+// readEach reads an answer about several blocks. All have an answer or none counts: a
+// share of the blocks that happened to be answered is nobody's question.
+func (s sheet) readEach(a stated, minInside float64) (reading, error) {
+	n := len(s.q.FieldValues(s.q.Each))
+	answers, err := readAnswers(a.Answers)
+	switch {
+	case err != nil:
+		return reading{}, err
+	case len(answers) != n:
+		return reading{}, malformed(fmt.Sprintf("%d answers, %d asked", len(answers), n))
+	}
+	all := reading{parts: make([][]float64, n)}
+	for i := range n {
+		raw, ok := answers[strconv.Itoa(i+1)]
+		if !ok || string(raw) == "null" {
+			return reading{}, malformed(fmt.Sprintf("answer %d is missing", i+1))
+		}
+		r, err := s.readStated(stated{Probabilities: raw}, minInside)
+		var unusable *judge.UnusableError
+		if errors.As(err, &unusable) {
+			if unusable.Detail == nil {
+				unusable.Detail = make(map[string]any)
+			}
+			unusable.Detail["failed_claim"] = i + 1
+		}
+		if err != nil {
+			return reading{}, err
+		}
+		all.parts[i] = r.probabilities
+		all.outside = max(all.outside, r.outside)
+		if _, ok := r.detail["renormalised"]; ok {
+			all.note("renormalised", true)
+		}
+	}
+	return all, nil
+}
+
+// readAnswers reads an object of objects. A number that comes twice is two answers.
+func readAnswers(raw json.RawMessage) (map[string]json.RawMessage, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, malformed("answers is no object")
+	}
+	answers := make(map[string]json.RawMessage)
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, malformed("answers cannot be read")
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, malformed("answers cannot be read")
+		}
+		if _, twice := answers[key.(string)]; twice {
+			return nil, &judge.UnusableError{Reason: judge.ReasonAmbiguous}
+		}
+		answers[key.(string)] = value
+	}
+	return answers, nil
 }
 
 // readStated checks the stated numbers letter by letter.
@@ -146,6 +225,9 @@ func (s sheet) readStated(a stated, minInside float64) (reading, error) {
 			}
 		}
 	} else {
+		if a.Choice == nil {
+			return reading{}, malformed("neither probabilities nor choice")
+		}
 		for _, l := range s.lines {
 			byLetter[l.letter] = 0
 		}

@@ -6,16 +6,72 @@ import (
 	"assay/internal/interaction"
 )
 
-// readChat reads an OpenAI chat call: a request and its answer in a home-made
+// readPair reads a call to a provider: a request and its answer in a home-made
 // envelope, the answer alone, or a list of messages that ends with the answer.
-func readChat(e *element, o *object) {
+func readPair(e *element, o *object) {
 	p := o.pair()
 	e.common(o)
 	model := e.it.Model
 	e.it.Model = ""
+	e.exchange(p)
+	if e.it.Model == "" {
+		e.it.Model = model
+	}
+	if e.skipReason == "" {
+		e.timing(o)
+	}
+}
+
+// exchange reads a provider's request and answer, of whichever provider.
+func (e *element) exchange(p *pair) {
 	if p.nested {
 		e.flag("nested_json:1")
 	}
+	if isEmbeddings(p.resp) {
+		e.skipReason = notText
+		return
+	}
+	switch p.provider {
+	case anthropic:
+		e.anthropicPair(p)
+	case responses:
+		e.responsesPair(p)
+	default:
+		e.chatPair(p)
+	}
+}
+
+// bodies reads a request and an answer that some gateway logged: objects, JSON in
+// strings, server-sent events, or plain texts.
+func (e *element) bodies(req, resp value) {
+	p := &pair{}
+	if !req.absent() {
+		p.req, _ = p.body(req)
+	}
+	if !resp.absent() {
+		p.resp, _ = p.body(resp)
+	}
+	// Some gateways log the messages alone, without the body around them.
+	if inner := nestedJSON(p.req); isConversation(inner) {
+		p.req, p.nested = inner, true
+	}
+	if inner := nestedJSON(p.resp); isConversation(inner) {
+		p.resp, p.nested = inner, true
+	}
+	if p.provider = ofResponse(p.resp); p.provider == "" {
+		p.provider = ofRequest(p.req)
+	}
+	e.exchange(p)
+}
+
+// isEmbeddings knows an answer that is a list of vectors, which gateways log on the same
+// topic.
+func isEmbeddings(resp value) bool {
+	w := walk(resp.member("data"))
+	return !w.obj && w.next() && w.val.member("embedding") != nil
+}
+
+func (e *element) chatPair(p *pair) {
 	switch {
 	case p.req.isString():
 		e.it.Input = e.text(p.req, "input")
@@ -29,6 +85,8 @@ func readChat(e *element, o *object) {
 		e.stream(p.resp)
 	case p.resp.isString():
 		e.it.Output = e.text(p.resp, "output")
+	case isConversation(p.resp):
+		e.lastAnswer(p.resp)
 	case p.resp.isArray():
 		e.chunks(p.resp)
 	case p.resp.isObject():
@@ -38,10 +96,6 @@ func readChat(e *element, o *object) {
 		}
 		e.chatResponse(p.resp)
 	}
-	if e.it.Model == "" {
-		e.it.Model = model
-	}
-	e.timing(o)
 }
 
 // chatRequest reads a request body. With answered, its messages may end with the answer.

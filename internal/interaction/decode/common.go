@@ -66,22 +66,31 @@ func (e *element) common(o *object) {
 // timing settles time and latency once the family knows the provider's clock. A stated
 // duration counts where no end is logged: time to the first token is never one.
 func (e *element) timing(o *object) {
-	own := o.first(kTime, kTimestamp, kTS, kCreatedAt, kStartTime)
-	e.setTime(own, e.responseTime)
-	if end, _, ok := e.instant(e.endTime); ok && !own.absent() && !end.Before(e.it.Time) {
-		e.it.LatencyMS = e.bounded(float64(end.Sub(e.it.Time))/float64(time.Millisecond), "latency_ms")
-	}
-	if e.it.LatencyMS == nil {
-		e.it.LatencyMS = e.latency(o.first(kLatencyMS, kDurationMS, kLatency), time.Millisecond)
-	}
+	e.timed(o.first(kTime, kTimestamp, kTS, kCreatedAt, kStartTime, kTimestampMS), e.endTime, o.first(kLatencyMS, kDurationMS, kLatency))
 	if e.it.LatencyMS == nil {
 		e.it.LatencyMS = e.latency(o.first(kCompletionTime), time.Second)
+	}
+}
+
+// timed takes start as the time, and as latency what lies between start and end, else
+// the stated duration in milliseconds.
+func (e *element) timed(start, end, took value) {
+	e.setTime(start, e.responseTime)
+	if at, _, ok := e.instant(end); ok && !start.absent() && !at.Before(e.it.Time) {
+		e.it.LatencyMS = e.bounded(float64(at.Sub(e.it.Time))/float64(time.Millisecond), "latency_ms")
+	}
+	if e.it.LatencyMS == nil {
+		e.it.LatencyMS = e.latency(took, time.Millisecond)
 	}
 }
 
 // usage reads a provider's token counts where the record itself states none.
 func (e *element) usage(v value) {
 	if !v.isObject() {
+		return
+	}
+	if v.member("cache_read_input_tokens") != nil || v.member("cache_creation_input_tokens") != nil {
+		e.anthropicUsage(v)
 		return
 	}
 	for w := walk(v); w.next(); {
@@ -137,47 +146,52 @@ func (e *element) feedback(v value) *interaction.Feedback {
 }
 
 // attributes keeps the scalar fields of metadata and attributes, and the top-level ones
-// that nobody asked for, as dimensions and filters may name them. What looks like a
-// secret is left out before anything is stored.
+// that nobody asked for, as dimensions and filters may name them.
 func (e *element) attributes(o *object) {
-	kept := 0
-	take := func(name []byte, v value) bool {
-		cfg := &e.r.d.cfg
-		if len(e.it.Attributes) >= cfg.MaxAttributes || kept >= int(cfg.AttributeBytes) {
-			return false
-		}
-		if v.absent() || v.isObject() || v.isArray() || len(name) == 0 || len(name) > 128 || isSecret(name) {
-			return true
-		}
-		if kept+len(name)+len(v) > int(cfg.AttributeBytes) {
-			return true
-		}
-		if e.it.Attributes == nil {
-			e.it.Attributes = make(map[string]string)
-		}
-		text := e.label(v)
-		e.it.Attributes[strings.ToValidUTF8(string(name), string(utf8.RuneError))] = text
-		kept += len(name) + len(text)
-		return true
-	}
-	for _, from := range []value{o.first(kMetadata), o.first(kAttributes)} {
-		for w := walk(from); w.obj && w.next(); {
-			if !take(w.key(), w.val) {
-				return
-			}
-		}
-	}
+	e.scalars(o.first(kMetadata))
+	e.scalars(o.first(kAttributes))
 	for w := walk(o.raw); w.next(); {
 		name := w.key()
 		// A long text at the top is some text of the interaction under a name we do
 		// not know, not an attribute of it.
-		if keyOf(name) != noKey || len(w.val) > 256 {
+		if k := keyOf(name); k != noKey && k < kRunID || len(w.val) > 256 {
 			continue
 		}
-		if !take(name, w.val) {
+		if !e.attribute(name, w.val) {
 			return
 		}
 	}
+}
+
+// scalars keeps the scalar members of an object as attributes.
+func (e *element) scalars(v value) {
+	for w := walk(v); w.obj && w.next(); {
+		if !e.attribute(w.key(), w.val) {
+			return
+		}
+	}
+}
+
+// attribute keeps one scalar; it is false when there is no room for more. What looks
+// like a secret is left out before anything is stored.
+func (e *element) attribute(name []byte, v value) bool {
+	cfg := &e.r.d.cfg
+	if len(e.it.Attributes) >= cfg.MaxAttributes || e.kept >= int(cfg.AttributeBytes) {
+		return false
+	}
+	if v.absent() || v.isObject() || v.isArray() || len(name) == 0 || len(name) > 128 || isSecret(name) {
+		return true
+	}
+	if e.kept+len(name)+len(v) > int(cfg.AttributeBytes) {
+		return true
+	}
+	if e.it.Attributes == nil {
+		e.it.Attributes = make(map[string]string)
+	}
+	text := e.label(v)
+	e.it.Attributes[strings.ToValidUTF8(string(name), string(utf8.RuneError))] = text
+	e.kept += len(name) + len(text)
+	return true
 }
 
 // isSecret sees names that carry credentials. Token counts are no tokens.

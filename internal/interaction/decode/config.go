@@ -3,6 +3,7 @@ package decode
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/alecthomas/units"
 )
@@ -21,6 +22,9 @@ type Config struct {
 	MaxAttributes  int              `env:"MAX_ATTRIBUTES, default=64" help:"attributes that are kept, keys"`
 	AttributeBytes units.Base2Bytes `env:"ATTRIBUTE_BYTES, default=16KiB" help:"attributes that are kept, bytes with a unit"`
 	MaxEvents      int              `env:"MAX_EVENTS, default=100000" help:"events of one logged stream"`
+	SchemaWait     time.Duration    `env:"SCHEMA_WAIT, default=30s" help:"how long a record waits for a schema registry that does not answer, duration"`
+	MaxHeld        int              `env:"MAX_HELD, default=10000" help:"interactions of one partition that wait for their other half"`
+	MaxHeldBytes   units.Base2Bytes `env:"MAX_HELD_BYTES, default=64MiB" help:"what waits for its other half in one partition, bytes with a unit"`
 }
 
 // depthCap is the depth the scanner's bit stack holds.
@@ -47,6 +51,11 @@ func (c Config) Validate() error {
 	within("MAX_ATTRIBUTES", int64(c.MaxAttributes), 0, 10_000)
 	within("ATTRIBUTE_BYTES", int64(c.AttributeBytes), 0, 16<<20)
 	within("MAX_EVENTS", int64(c.MaxEvents), 1, 10_000_000)
+	within("MAX_HELD", int64(c.MaxHeld), 0, 1_000_000)
+	within("MAX_HELD_BYTES", int64(c.MaxHeldBytes), 0, 1<<34)
+	if c.SchemaWait <= 0 || c.SchemaWait > time.Hour {
+		errs = append(errs, fmt.Errorf("ASSAY_DECODE_SCHEMA_WAIT=%s: want above 0 and at most 1h", c.SchemaWait))
+	}
 	return errors.Join(errs...)
 }
 
@@ -55,6 +64,7 @@ func Defaults() Config {
 	return Config{
 		MaxRecord: 8 << 20, MaxInflated: 16 << 20, MaxDepth: 256, MaxNested: 3, MaxElements: 10_000,
 		MaxTextRunes: 1_000_000, MaxMessages: 200, MaxDocuments: 200, MaxAttributes: 64,
-		AttributeBytes: 16 << 10, MaxEvents: 100_000,
+		AttributeBytes: 16 << 10, MaxEvents: 100_000, SchemaWait: 30 * time.Second,
+		MaxHeld: 10_000, MaxHeldBytes: 64 << 20,
 	}
 }

@@ -31,8 +31,14 @@ func (e *element) conversation(list value, answered bool) {
 	turns, last := 0, interaction.Message{}
 	var answer value
 	for w := walk(list); w.next(); {
-		role := e.label(w.val.member("role"))
-		text := strings.Join(e.parts(w.val.member("content")), "\n")
+		role, content := e.label(w.val.member("role")), w.val.member("content")
+		if role == "" && isText(w.val.member("type"), "function_call_output") {
+			role, content = "tool", w.val.member("output")
+		}
+		if role == "" && content == nil {
+			continue // a call, a reference: an item that says nothing
+		}
+		text := strings.Join(e.parts(content), "\n")
 		if answered {
 			answer = nil
 			if role == "assistant" {
@@ -41,7 +47,11 @@ func (e *element) conversation(list value, answered bool) {
 		}
 		switch role {
 		case "user":
-			turns++
+			// Anthropic logs the results of tools inside a user's message.
+			results, only := e.toolResults(content)
+			if !only {
+				turns++
+			}
 			if !interaction.Blank(text) {
 				if isRedacted(text) {
 					e.redacted = true
@@ -50,6 +60,7 @@ func (e *element) conversation(list value, answered bool) {
 					e.tools = e.tools[:0]
 				}
 			}
+			e.tools = append(e.tools, results...)
 		case "tool", "function":
 			if !interaction.Blank(text) {
 				e.tools = append(e.tools, text)
@@ -83,6 +94,28 @@ func (e *element) lastAnswer(list value) *string {
 	return e.it.Output
 }
 
+// toolResults reads the results of tools among the blocks of a user's message, and
+// whether it holds nothing else.
+func (e *element) toolResults(content value) (results []string, only bool) {
+	blocks := 0
+	for w := walk(content); !w.obj && w.next(); {
+		blocks++
+		inner := w.val.member("toolResult").member("content")
+		if isText(w.val.member("type"), "tool_result") {
+			inner = w.val.member("content")
+		}
+		if inner == nil {
+			continue
+		}
+		blocks--
+		only = true
+		if text := strings.Join(e.parts(inner), "\n"); !interaction.Blank(text) {
+			results = append(results, text)
+		}
+	}
+	return results, only && blocks == 0
+}
+
 // parts reads a message's content: a text, or a list of parts of which the texts
 // count. Pictures and sounds leave a mark in the count, never their bytes.
 func (e *element) parts(content value) []string {
@@ -97,7 +130,7 @@ func (e *element) parts(content value) []string {
 		}
 		kind := e.label(w.val.member("type"))
 		switch {
-		case strings.Contains(kind, "image"):
+		case strings.Contains(kind, "image"), w.val.member("image").isObject():
 			e.images++
 		case w.val.member("text").isString():
 			all = append(all, e.str(w.val.member("text")))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"assay/internal/interaction"
 )
@@ -17,6 +18,9 @@ const (
 	jsonNull       = "json_null"
 	streamFragment = "stream_fragment"
 	judgeTraffic   = "judge_traffic"
+	cdcDelete      = "cdc_delete"
+	controlMessage = "control_message"
+	notText        = "not_a_text_generation"
 )
 
 // Reasons of dead letters and bad elements.
@@ -28,6 +32,9 @@ const (
 	badGzip         = "bad_gzip"
 	badUTF16        = "bad_utf16"
 	unknownSchemaID = "unknown_schema_id"
+	schemaMismatch  = "schema_mismatch"
+	badAvro         = "bad_avro"
+	badProtobuf     = "bad_protobuf"
 	unknownShape    = "unknown_shape"
 	notAnObject     = "not_an_object"
 	tooManyElements = "too_many_elements"
@@ -41,11 +48,16 @@ const JudgeMark = "llm_judge"
 // Result is what one record became.
 type Result struct {
 	Interactions []interaction.Interaction // in order of appearance
+	Scores       []Score                   // about interactions in other records
 	Skips        []string                  // a reason per element with nothing to judge
 	Bad          []Bad                     // elements, or the record as a whole, that could not be used
 	Format       string                    // what it was read as: a format's name, mixed, or unknown
 	Envelope     string                    // what it was wrapped in, outermost first: gzip+array; none
 	Outcome      Outcome
+
+	// Of a Joiner; see there what its caller owes.
+	Held     int     // halves of this record that wait for their rest
+	Released []int64 // earlier offsets that wait for nothing any more
 }
 
 // Bad is an element that could not be used.
@@ -58,10 +70,12 @@ type Bad struct {
 // A Decoder turns records into interactions. Its answers never change; all it keeps
 // is how often the sources' overrides found something, for Unmatched.
 type Decoder struct {
-	cfg      Config
-	families []family
-	sources  map[string]*source
-	fallback *source // for topics without a source: auto, no overrides
+	cfg       Config
+	envelopes []envelope
+	families  []family
+	jobs      map[string]map[string]job // of spans, by attribute and value
+	sources   map[string]*source
+	fallback  *source // for topics without a source: auto, no overrides
 }
 
 // New checks the settings and the sources.
@@ -69,9 +83,9 @@ func New(cfg Config, sources []Source) (*Decoder, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	d := &Decoder{cfg: cfg, families: families(), sources: make(map[string]*source, len(sources)), fallback: &source{}}
+	d := &Decoder{cfg: cfg, envelopes: envelopes(), families: families(), jobs: jobs(), sources: make(map[string]*source, len(sources)), fallback: &source{}}
 	for _, s := range sources {
-		compiled, err := compile(s, d.families)
+		compiled, err := compile(s, d.families, cfg.SchemaWait)
 		if err != nil {
 			return nil, fmt.Errorf("source %s: %w", s.Topic, err)
 		}
@@ -107,31 +121,83 @@ type record struct {
 	rec  interaction.Record
 	many bool // the record holds several elements, so their ids carry an index
 
-	wraps []string // envelopes peeled, outermost first
-	flags []string // of the framing: every interaction of the record gets them
-	depth int      // JSON strings unwrapped
+	wraps    []string // envelopes peeled, outermost first
+	inflated int64    // bytes that decompression gave so far
+	index    int      // the next element's
+	full     bool     // there are more elements than may be
+
+	around // what stands around the object that is being read
+
+	join  *Joiner // nil: halves are joined within the record
+	parts []part
+	notes []part
 
 	res Result
 }
 
-// Decode reads one record. The same record and source give the same result.
-func (d *Decoder) Decode(rec interaction.Record) (res Result) {
-	src := d.sources[rec.Topic]
-	if src == nil {
-		src = d.fallback
+// around is what the envelopes say about the object inside. Every element is read with
+// its own: a flag of one must not mark its neighbour.
+type around struct {
+	flags     []string // every interaction inside gets them
+	depth     int      // JSON strings unwrapped
+	layers    int      // envelopes of JSON unwrapped
+	nonfinite bool     // the document has a bare NaN or Infinity somewhere
+	event     event    // id and time of a CloudEvent
+}
+
+// inside runs f and forgets what it said about its surroundings.
+func (r *record) inside(f func()) {
+	before := r.around
+	f()
+	r.around = before
+	r.flags = r.flags[:len(r.flags):len(r.flags)] // f's appends are not ours
+}
+
+// Decode reads one record. The same record and source give the same result. Halves
+// that find no rest in the record are incomplete interactions: see Joiner.
+func (d *Decoder) Decode(rec interaction.Record) Result {
+	return d.decode(rec, d.source(rec.Topic), nil, time.Time{})
+}
+
+func (d *Decoder) source(topic string) *source {
+	if src := d.sources[topic]; src != nil {
+		return src
 	}
-	r := &record{d: d, src: src, rec: rec}
+	return d.fallback
+}
+
+func (d *Decoder) decode(rec interaction.Record, src *source, join *Joiner, now time.Time) Result {
+	r := &record{d: d, src: src, rec: rec, join: join}
+	r.read()
+	if join == nil && len(r.parts) > 0 {
+		r.join = d.newJoiner(src)
+	}
+	if r.join != nil {
+		r.join.settle(r, now)
+	}
+	if join == nil && r.join != nil {
+		r.join.giveUpAll(r)
+	}
+	return r.finish()
+}
+
+// read reads the record's bytes.
+func (r *record) read() {
 	defer func() {
 		if p := recover(); p != nil {
 			// A defect of ours must cost one record, not the partition: it is kept as
 			// a dead letter with its coordinates and found there.
-			res = Result{Bad: []Bad{{Reason: decoderPanic, Error: fmt.Sprint(p)}}}
-			r.res = res
+			r.res = Result{Bad: []Bad{{Reason: decoderPanic, Error: fmt.Sprint(p)}}}
+			r.parts, r.notes = nil, nil
 		}
-		res = r.finish()
 	}()
-	r.bytes(rec.Value)
-	return r.res
+	r.bytes(r.rec.Value)
+	if r.full {
+		// The whole record is one dead letter: which of its elements came before the
+		// bound is nobody's business.
+		r.res = Result{Bad: []Bad{{Reason: tooManyElements, Error: fmt.Sprintf("more than %d elements", r.d.cfg.MaxElements)}}}
+		r.parts, r.notes = nil, nil
+	}
 }
 
 func (r *record) finish() Result {
@@ -140,25 +206,42 @@ func (r *record) finish() Result {
 		res.Format = unknown
 	}
 	res.Envelope = bare
-	if wraps := slices.Compact(r.wraps); len(wraps) > 0 {
+	if len(r.wraps) > 0 {
 		// It is a label value: three layers tell all sane logs apart, and wrapping a
 		// record again and again must not make new series.
-		res.Envelope = strings.Join(wraps[:min(len(wraps), 3)], "+")
+		res.Envelope = strings.Join(r.wraps[:min(len(r.wraps), 3)], "+")
 	}
 	switch {
-	case len(res.Bad) > 0 && len(res.Interactions)+len(res.Skips) > 0:
+	case len(res.Bad) > 0 && len(res.Interactions)+len(res.Skips)+len(res.Scores)+res.Held > 0:
 		res.Outcome = Partial
 	case len(res.Bad) > 0:
 		res.Outcome = DeadLetter
+	case res.Held > 0:
+		res.Outcome = Partial
 	case len(res.Interactions) > 0:
 		res.Outcome = Records
+	case len(res.Scores) > 0:
+		res.Outcome = Scored
 	default:
 		res.Outcome = Skip
 	}
 	return res
 }
 
-func (r *record) skip(reason string) { r.res.Skips = append(r.res.Skips, reason) }
+// skip counts an element that has nothing to judge.
+func (r *record) skip(reason string) {
+	r.take()
+	r.res.Skips = append(r.res.Skips, reason)
+}
+
+// take gives an element its index. Elements of batches inside a record count on, so
+// that the index is unique in the record.
+func (r *record) take() int {
+	i := r.index
+	r.index++
+	r.full = r.full || i >= r.d.cfg.MaxElements
+	return i
+}
 
 func (r *record) bad(element int, reason, format string, args ...any) {
 	r.res.Bad = append(r.res.Bad, Bad{Element: element, Reason: reason, Error: fmt.Sprintf(format, args...)})
@@ -170,11 +253,12 @@ func (r *record) documents(b []byte) {
 	pos := skipSpace(b, 0)
 	end, nonfinite, err := scan(b, pos, r.d.cfg.MaxDepth)
 	if err == nil && skipSpace(b, end) == len(b) {
-		r.document(value(b[pos:end:end]), nonfinite)
+		r.nonfinite = nonfinite
+		r.document(value(b[pos:end:end]))
 		return
 	}
 	if err == errTooDeep {
-		r.bad(0, tooDeep, "deeper than %d levels at byte %d", r.d.cfg.MaxDepth, end)
+		r.bad(r.take(), tooDeep, "deeper than %d levels at byte %d", r.d.cfg.MaxDepth, end)
 		return
 	}
 	r.sequence(b)
@@ -186,13 +270,9 @@ func (r *record) sequence(b []byte) {
 	r.many = true
 	before := len(r.wraps)
 	r.wraps = append(r.wraps, "lines")
-	element, objects, line, counted, wasted := 0, 0, 1, 0, 0
+	start, objects, line, counted, wasted := r.index, 0, 1, 0, 0
 	var firstErr error
-	for pos := skipSpace(b, 0); pos < len(b); pos = skipSpace(b, pos) {
-		if element == r.d.cfg.MaxElements {
-			r.res = Result{Bad: []Bad{{Reason: tooManyElements, Error: fmt.Sprintf("more than %d documents", element)}}}
-			return
-		}
+	for pos := skipSpace(b, 0); pos < len(b) && !r.full; pos = skipSpace(b, pos) {
 		end, nonfinite, err := scan(b, pos, r.d.cfg.MaxDepth)
 		switch {
 		case err != nil:
@@ -205,7 +285,7 @@ func (r *record) sequence(b []byte) {
 			if err == errTooDeep {
 				reason = tooDeep
 			}
-			r.bad(element, reason, "line %d: %v", line, err)
+			r.bad(r.take(), reason, "line %d: %v", line, err)
 			// Lines that each open a list and never close it would be scanned to the
 			// end of the record again and again: after a few times the rest is bad.
 			if wasted += end - pos; wasted > 4*len(b) {
@@ -217,17 +297,19 @@ func (r *record) sequence(b []byte) {
 			}
 		case b[pos] == '{':
 			objects++
-			r.element(value(b[pos:end:end]), element, nonfinite)
+			r.inside(func() {
+				r.nonfinite = nonfinite
+				r.object(value(b[pos:end:end]))
+			})
 			pos = end
 		default:
-			r.bad(element, notAnObject, "document %d is no object", element)
+			r.bad(r.take(), notAnObject, "a document that is no object")
 			pos = end
 		}
-		element++
 	}
-	if objects == 0 {
+	if objects == 0 && start == 0 {
 		if firstErr == nil {
-			firstErr = fmt.Errorf("%d values, none of them an object", element)
+			firstErr = fmt.Errorf("%d values, none of them an object", r.index)
 		}
 		r.wraps = r.wraps[:before]
 		r.res = Result{Bad: []Bad{{Reason: notJSON, Error: firstErr.Error()}}}
@@ -235,37 +317,34 @@ func (r *record) sequence(b []byte) {
 }
 
 // document reads the only document of a record.
-func (r *record) document(v value, nonfinite bool) {
+func (r *record) document(v value) {
 	switch {
 	case v.isObject():
-		r.element(v, 0, nonfinite)
+		r.object(v)
 	case v.isArray():
-		r.array(v, nonfinite)
+		r.array(v)
 	case v.isString():
 		r.unwrap(v)
 	case v[0] == 'n':
 		r.skip(jsonNull)
 	default:
-		r.bad(0, notJSON, "a single %s", kindOf(v))
+		r.bad(r.take(), notJSON, "a single %s", kindOf(v))
 	}
 }
 
-func (r *record) array(v value, nonfinite bool) {
+func (r *record) array(v value) {
 	r.many = true
-	r.wraps = append(r.wraps, "array")
-	n := 0
-	for w := walk(v); w.next(); n++ {
-		if n == r.d.cfg.MaxElements {
-			r.res = Result{Bad: []Bad{{Reason: tooManyElements, Error: fmt.Sprintf("more than %d elements", n)}}}
-			return
-		}
+	r.wrap("array")
+	empty := true
+	for w := walk(v); w.next() && !r.full; empty = false {
 		if !w.val.isObject() {
+			n := r.take()
 			r.bad(n, notAnObject, "element %d is a %s", n, kindOf(w.val))
 			continue
 		}
-		r.element(w.val, n, nonfinite)
+		r.inside(func() { r.object(w.val) })
 	}
-	if n == 0 {
+	if empty {
 		r.skip(emptyBatch)
 	}
 }
@@ -273,7 +352,7 @@ func (r *record) array(v value, nonfinite bool) {
 // unwrap reads a record that is JSON written as a JSON string.
 func (r *record) unwrap(v value) {
 	if r.depth == r.d.cfg.MaxNested {
-		r.bad(0, notJSON, "JSON inside more than %d strings", r.depth)
+		r.bad(r.take(), notJSON, "JSON inside more than %d strings", r.depth)
 		return
 	}
 	s, _ := v.text()
@@ -284,43 +363,58 @@ func (r *record) unwrap(v value) {
 	}
 	r.depth++
 	if r.depth == 1 {
-		r.wraps = append(r.wraps, "string")
+		r.wrap("string")
 	}
 	r.json(inner)
 }
 
-// element reads one object of the record.
-func (r *record) element(v value, index int, nonfinite bool) {
+// object reads one object: it takes off an envelope and starts again, or gives it to
+// the family whose it is.
+func (r *record) object(v value) {
 	o := newObject(v)
 	if o.isJudgeTraffic() {
 		r.skip(judgeTraffic)
 		return
 	}
-	f := r.family(o)
-	if f == nil {
-		r.bad(index, unknownShape, "no known format has these fields, and none of them is an input or output")
+	if env := r.d.envelope(o); env != nil {
+		if r.layers++; r.layers > maxLayers {
+			r.bad(r.take(), unknownShape, "an envelope inside more than %d others", maxLayers)
+			return
+		}
+		r.wrap(env.name)
+		env.open(r, o)
 		return
 	}
-	if f.read == nil {
-		r.bad(index, unknownShape, "a record of the format %s, which comes with a later version of Assay", f.name)
+	f := r.family(o)
+	if f == nil {
+		r.bad(r.take(), unknownShape, "no known format has these fields, and none of them is an input or output")
 		return
 	}
 	r.named(f.name)
-	e := newElement(r, index)
+	f.read(r, o)
+}
+
+// element starts the next interaction of the record, of what o holds.
+func (r *record) element(o *object) *element {
+	e := newElement(r, r.take())
 	if o.duplicate {
 		e.flag("duplicate_keys")
 	}
-	if nonfinite {
-		// The document was scanned as a whole; ask this element again, since its
+	if r.nonfinite {
+		// The document was scanned as a whole; ask this object again, since its
 		// neighbours' numbers are not its own.
-		if _, own, _ := scan(v, 0, depthCap); own {
+		if _, own, _ := scan(o.raw, 0, depthCap); own {
 			e.flag("nonfinite_number")
 		}
 	}
-	f.read(e, o)
+	return e
+}
+
+// add finishes an interaction. Paths of overrides start at o.
+func (r *record) add(e *element, o *object) {
 	e.override(o)
 	if e.skipReason != "" {
-		r.skip(e.skipReason)
+		r.res.Skips = append(r.res.Skips, e.skipReason) // its index is taken
 		return
 	}
 	r.res.Interactions = append(r.res.Interactions, e.finish())
@@ -345,6 +439,13 @@ func (r *record) family(o *object) *family {
 
 // flatFamily is the last of the table: it reads whatever the overrides point at.
 func (d *Decoder) flatFamily() *family { return &d.families[len(d.families)-1] }
+
+// wrap notes an envelope, once: many rows of a batch may have the same.
+func (r *record) wrap(envelope string) {
+	if !slices.Contains(r.wraps, envelope) {
+		r.wraps = append(r.wraps, envelope)
+	}
+}
 
 func (r *record) named(format string) {
 	switch r.res.Format {

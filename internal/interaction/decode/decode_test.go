@@ -78,7 +78,6 @@ func TestSourcesAreCheckedByName(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", s, err, want)
 		}
 	}
-	f(Source{Topic: "t", Format: "langfuse"}, "later version")
 	f(Source{Topic: "t", Format: "csv"}, `no format "csv"`)
 	f(Source{Topic: "t", Fields: map[string]string{"inputs": "a"}}, `no field "inputs"`)
 	f(Source{Topic: "t", Fields: map[string]string{"input": "a..b"}}, "empty name")

@@ -1,21 +1,28 @@
 // Package decode turns the bytes of a Kafka record into interactions.
 //
-// Decode is a pure function of the record and its source's settings: the same log
-// gives the same interactions with the same ids on every worker and every replay. It
-// never panics, never repairs broken JSON, and never guesses a text that the log does
-// not carry: what is absent stays absent, with a reason. A record ends as
-// interactions, as skips with a reason, as bad elements with a reason, or as a
-// mixture of them; nothing is dropped without one.
+// Decode is a pure function of the record, its source's settings and, for logs that
+// write a call in halves, of what a Joiner holds: the same log gives the same
+// interactions with the same ids on every worker and every replay. It never panics,
+// never repairs broken JSON, and never guesses a text that the log does not carry: what
+// is absent stays absent, with a reason. A record ends as interactions, as scores about
+// others, as skips with a reason, as bad elements with a reason, as a half that waits,
+// or as a mixture of them; nothing is dropped without one.
 //
-// It reads flat records and OpenAI chat logs, alone, in JSON arrays, one per line or
-// one after another, gzipped, in UTF-16 or base64. The shapes of other producers are
-// known by their signatures and refused by name (families.go), so that none of them
-// is ever misread as a flat record.
+// What stands around a record is peeled first, in any order: gzip, UTF-16, base64,
+// arrays, lines, JSON in strings, Kafka Connect, Debezium, CloudEvents, CloudWatch, and
+// the framings of schema registries. Then the first family of a table that knows the
+// object reads it. docs/formats.md says what is read from where.
 //
-// A Decoder is safe for concurrent use and holds no state of records. internal/pipeline
-// calls it; internal/checks reads its table of format names.
+// The one thing that is asked of the outside is a schema, by id, of a registry or a
+// file, and only where a source names one.
 //
-// Open decode.go first (a record's way), then framing.go (bytes to JSON), families.go
-// (whose object is it), flat.go and chat.go (one family each), finish.go (status and
-// defaults).
+// A Decoder is safe for concurrent use and holds no state of records; a Joiner belongs
+// to one partition. internal/pipeline calls them; internal/checks reads the tables of
+// names.
+//
+// Open decode.go first (a record's way), then framing.go (bytes to JSON), envelopes.go
+// (what is taken off an object), families.go (whose object is it), flat.go and chat.go
+// (one family each; every other has a file of its name), otlp.go (traces and logs;
+// otlp_spans.go says which spans count, otlp_read.go what is read of one), join.go
+// (halves), finish.go (status and defaults). registry.go, avro.go and protobuf.go are the binary forms.
 package decode

@@ -27,13 +27,16 @@ type element struct {
 	refused    bool
 	noChoices  bool
 	incomplete bool // a stream without its end
+	unfinished bool // the rest of it never came
 	redacted   bool
+	withheld   string // why a text is elsewhere or unreadable: a skip reason
 
 	responseID   string
 	responseTime value
 	endTime      value
 	tools        []string // tool results of the current turn
 	images       int
+	kept         int // bytes of attributes
 	untexted     int // context documents without text
 }
 

@@ -16,12 +16,24 @@ const (
 )
 
 // A family is a shape of log records. claims looks at top-level names only, so the
-// table costs nothing; a family without a read function is known but not read yet,
-// and its records become dead letters that say so.
+// table costs nothing.
 type family struct {
 	name   string
 	claims func(*object) bool
-	read   func(*element, *object)
+	read   reader
+}
+
+// A reader adds what an object holds to the record's result: interactions, scores,
+// skips and bad elements, in any number.
+type reader func(*record, *object)
+
+// single makes a reader of a shape whose objects are one interaction each.
+func single(read func(*element, *object)) reader {
+	return func(r *record, o *object) {
+		e := r.element(o)
+		read(e, o)
+		r.add(e, o)
+	}
 }
 
 // families is the table of section 2 of the format rules; the first match wins. The
@@ -29,59 +41,50 @@ type family struct {
 // payload would look flat.
 func families() []family {
 	return []family{
-		{"kafka_connect", func(o *object) bool { return o.members == 2 && o.has(kSchema) && o.has(kPayload) }, nil},
-		{"debezium", func(o *object) bool { return o.has(kOp) && o.has(kAfter) }, nil},
-		{"outbox", func(o *object) bool { return o.has(kAggregateType) && o.has(kPayload) }, nil},
-		{"cloudevents", func(o *object) bool { return o.has(kSpecVersion) && (o.has(kData) || o.has(kDataBase64)) }, nil},
-		{"cloudwatch", func(o *object) bool { return o.has(kMessageType) && o.has(kLogEvents) }, nil},
-		{"otlp", func(o *object) bool { return o.has(kResourceSpans) || o.has(kResourceLogs) }, nil},
-		{"bedrock", func(o *object) bool { return o.is(kSchemaType, "ModelInvocationLog") }, nil},
-		{"langfuse", func(o *object) bool { return o.listOf(kBatch, "type", "body") }, nil},
+		{otlpJSON, isOTLPObject, readOTLP},
+		{otlpProto, func(*object) bool { return false }, readOTLP}, // claimed by its bytes: framing.go
+		{"bedrock", func(o *object) bool { return o.is(kSchemaType, "ModelInvocationLog") }, single(readBedrock)},
+		{"langfuse", func(o *object) bool { return o.listOf(kBatch, "type", "body") }, readLangfuse},
 		{"langsmith", func(o *object) bool {
 			return o.exact[kPost].isArray() || o.exact[kPatch].isArray() ||
-				o.has(kRunType) && (o.has(kDottedOrder) || o.has(kInputs))
-		}, nil},
-		{"litellm", func(o *object) bool { return o.has(kCallType) && o.has(kStartTimeCamel) }, nil},
+				o.has(kRunType) && (o.has(kDottedOrder) || o.has(kInputs)) || isFeedback(o)
+		}, readLangSmith},
+		{"litellm", func(o *object) bool { return o.has(kCallType) && o.has(kStartTimeCamel) }, single(readLiteLLM)},
 		{"kong", func(o *object) bool {
 			return o.has(kLatencies) && o.has(kStartedAt) || o.exact[kAI].isObject() && isKong(o.exact[kAI])
-		}, nil},
-		{"apisix", func(o *object) bool { return o.has(kLLMSummary) || o.has(kLLMRequest) || o.has(kApisixLatency) }, nil},
-		{"helicone", func(o *object) bool { return o.has(kHeliconeMeta) || o.has(kRequestCreatedAt) && o.has(kRequestID) }, nil},
+		}, single(readKong)},
+		{"apisix", func(o *object) bool { return o.has(kLLMSummary) || o.has(kLLMRequest) || o.has(kApisixLatency) }, single(readAPISIX)},
+		{"helicone", func(o *object) bool { return o.has(kHeliconeMeta) || o.has(kRequestCreatedAt) && o.has(kRequestID) }, single(readHelicone)},
 		{"databricks", func(o *object) bool {
 			return o.has(kDatabricksID) || o.has(kInvocationID) && o.has(kRequest)
-		}, nil},
+		}, single(readDatabricks)},
 		{"cloudflare", func(o *object) bool {
 			return o.has(kGateway) && (o.has(kRequestBodyPascal) || o.has(kResponseBodyPascal)) ||
 				o.has(kTokensIn) && o.has(kTokensOut) && o.has(kCreatedAt) && !hasText(o)
-		}, nil},
+		}, single(readCloudflare)},
 		{"azure", func(o *object) bool {
 			return o.listOf(kRecords, "category") || o.has(kCorrelationID) && o.has(kSequenceNumber)
-		}, nil},
+		}, readAzure},
 		{"envoy_ai_gateway", func(o *object) bool {
 			return o.genAI && (o.has(kXRequestID) || o.has(kRouteName) || o.has(kStartTime)) && !hasText(o)
-		}, nil},
+		}, single(readEnvoy)},
 		{"portkey", func(o *object) bool {
 			return o.exact[kRequest].member("body") != nil && o.exact[kResponse].member("body") != nil
-		}, nil},
-		{anthropic, isAnthropic, nil},
-		{responses, isResponses, nil},
-		{openAIChat, isChat, readChat},
-		{flat, hasText, readFlat},
+		}, single(readPortkey)},
+		{anthropic, isAnthropic, single(readPair)},
+		{responses, isResponses, single(readPair)},
+		{openAIChat, isChat, single(readPair)},
+		{flat, hasText, single(readFlat)},
 	}
 }
 
 // Formats lists the formats a source may name.
-func Formats() []string { return []string{auto, flat, openAIChat} }
-
-// later lists the formats that are known by signature only.
-func later() []string {
-	var names []string
+func Formats() []string {
+	names := []string{auto}
 	for _, f := range families() {
-		if f.read == nil {
-			names = append(names, f.name)
-		}
+		names = append(names, f.name)
 	}
-	return append(names, "otlp_proto", "otlp_json")
+	return names
 }
 
 func (o *object) is(k key, text string) bool {
@@ -157,9 +160,9 @@ func findPair(o *object) *pair {
 		}
 		return p
 	case isText(o.exact[kObject], "response"), startsText(o.exact[kType], "response."):
-		return &pair{provider: responses}
+		return &pair{provider: responses, resp: o.raw}
 	case isText(o.exact[kType], "message") && o.has(kContent) && o.has(kStopReason):
-		return &pair{provider: anthropic}
+		return &pair{provider: anthropic, resp: o.raw}
 	}
 	p := &pair{}
 	var isReq, isResp bool
@@ -216,6 +219,8 @@ func ofResponse(resp value) string {
 		return openAIChat
 	case startsText(object, "response"), startsText(kind, "response."), resp.member("output").isArray():
 		return responses
+	case isEmbeddings(resp):
+		return openAIChat // whose reader skips it
 	case isText(kind, "message"), isText(kind, "error"), isText(kind, "message_start"), resp.member("stop_reason") != nil:
 		return anthropic
 	}

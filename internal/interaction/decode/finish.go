@@ -20,11 +20,16 @@ const (
 	noOutput         = "no_output"
 	noInput          = "no_input"
 	noContent        = "no_content"
+	contentExternal  = "content_external"
+	encryptedText    = "encrypted"
 )
 
 // finish fills in what the family left open and decides the status.
 func (e *element) finish() interaction.Interaction {
 	it := &e.it
+	if it.ID == "" {
+		it.ID = e.eventID()
+	}
 	if it.ID == "" {
 		it.ID = e.responseID
 	}
@@ -36,7 +41,7 @@ func (e *element) finish() interaction.Interaction {
 	if it.Route == "" {
 		it.Route = it.App
 	}
-	if len(e.tools) > 0 {
+	if len(e.tools) > 0 && !e.r.src.noTools {
 		it.Context = append(it.Context, e.tools...)
 	}
 	it.Context = it.Context[:min(len(it.Context), e.r.d.cfg.MaxDocuments)]
@@ -131,6 +136,8 @@ func (e *element) status() {
 	set := func(s interaction.Status, reason string) { it.Status, it.SkipReason = s, reason }
 	stop := strings.ToLower(e.stop)
 	switch {
+	case e.unfinished:
+		set(interaction.NoContent, incompleteHalf)
 	case strings.HasPrefix(stop, "content_filter"), it.Output != nil && *it.Output == "FILTERED":
 		// Before error: a provider refuses a filtered prompt with a 400.
 		set(interaction.Filtered, contentFilter)
@@ -141,6 +148,8 @@ func (e *element) status() {
 		set(interaction.Cancelled, streamIncomplete)
 	case e.redacted && (it.Output == nil || it.Input == nil):
 		set(interaction.Redacted, redactedText)
+	case e.withheld != "" && (it.Output == nil || absentText(it.Input)):
+		set(interaction.NoContent, e.withheld)
 	case e.toolCalls, stop == "tool_calls", stop == "function_call":
 		if it.Output == nil {
 			it.Output = new(string)

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -25,40 +24,58 @@ func (r *record) bytes(b []byte) {
 		return
 	}
 	if len(b) == 0 {
-		r.skip(emptyValue)
+		if r.src.proto {
+			r.named(otlpProto)
+			r.skip(emptyBatch)
+		} else {
+			r.skip(emptyValue)
+		}
 		return
 	}
 	if int64(len(b)) > int64(r.d.cfg.MaxRecord) {
-		r.bad(0, recordTooBig, "%d bytes, over %s", len(b), r.d.cfg.MaxRecord)
+		r.bad(r.take(), recordTooBig, "%d bytes, over %s", len(b), r.d.cfg.MaxRecord)
 		return
 	}
-	if r.schemaByHeader() || r.cloudEventByHeader() {
+	r.cloudEventByHeader()
+	if r.schemaByHeader(b) {
 		return
 	}
+	r.peel(b)
+}
+
+// peel takes off what stands around the JSON, until there is nothing more of it.
+func (r *record) peel(b []byte) {
 	for range maxPeels {
 		switch {
+		case len(b) == 0: // nothing was inside
+			r.skip(emptyValue)
+			return
 		case len(b) >= 2 && b[0] == 0x1f && b[1] == 0x8b:
-			inner, err := gunzip(b, int64(r.d.cfg.MaxInflated))
+			inner, err := gunzip(b, int64(r.d.cfg.MaxInflated)-r.inflated)
 			if errors.Is(err, errInflated) {
-				r.bad(0, inflatedTooBig, "over %s after decompression", r.d.cfg.MaxInflated)
+				r.bad(r.take(), inflatedTooBig, "over %s after decompression", r.d.cfg.MaxInflated)
 				return
 			}
 			if err != nil {
-				r.bad(0, badGzip, "%v", err)
+				r.bad(r.take(), badGzip, "%v", err)
 				return
 			}
+			r.inflated += int64(len(inner))
 			r.wrapped("gzip", "gunzipped")
 			if b = inner; len(b) == 0 {
 				r.skip(emptyValue)
 				return
 			}
+		case r.src.proto && b[0] == 0x0a:
+			r.otlpBytes(b)
+			return
 		case hasPrefix(b, "\xef\xbb\xbf"):
 			r.flags = append(r.flags, "bom")
 			b = b[3:]
 		case isUTF16(b):
 			inner, lossy, err := fromUTF16(b)
 			if err != nil {
-				r.bad(0, badUTF16, "%v", err)
+				r.bad(r.take(), badUTF16, "%v", err)
 				return
 			}
 			r.wrapped("utf16", "utf16")
@@ -77,7 +94,7 @@ func (r *record) bytes(b []byte) {
 }
 
 func (r *record) wrapped(envelope, flag string) {
-	r.wraps = append(r.wraps, envelope)
+	r.wrap(envelope)
 	r.flags = append(r.flags, flag)
 }
 
@@ -87,10 +104,11 @@ func (r *record) json(b []byte) {
 	switch {
 	case i == len(b):
 		r.skip(emptyValue)
+	case isOTLP(b):
+		// Before JSON: a message's second byte is a length and may well be a brace.
+		r.otlpBytes(b)
 	case b[i] == '{', b[i] == '[', b[i] == '"':
 		r.documents(b)
-	case isOTLP(b):
-		r.bad(0, unknownShape, "a record of the format otlp_proto, which comes with a later version of Assay")
 	default:
 		if inner, ok := fromBase64(b); ok {
 			r.wrapped("base64", "base64_decoded")
@@ -99,43 +117,6 @@ func (r *record) json(b []byte) {
 		}
 		r.documents(b) // null, scalars, and what is no JSON
 	}
-}
-
-// schemaByHeader refuses records whose schema id stands in a header: the value is
-// bare Avro or Protobuf and may start with any byte, a brace included.
-func (r *record) schemaByHeader() bool {
-	for _, name := range []string{"__value_schema_id", "apicurio.value.globalId"} {
-		if _, ok := r.rec.Header(name); ok {
-			r.bad(0, unknownSchemaID, "header %s: Avro and Protobuf come with a later version of Assay", name)
-			return true
-		}
-	}
-	return false
-}
-
-// cloudEventByHeader refuses CloudEvents in binary mode: id and time stand in headers
-// that are not read yet, so the value alone would be read with the wrong ones.
-func (r *record) cloudEventByHeader() bool {
-	for _, h := range r.rec.Headers {
-		if strings.HasPrefix(h.Key, "ce_") {
-			r.bad(0, unknownShape, "a record of the format cloudevents, which comes with a later version of Assay")
-			return true
-		}
-	}
-	return false
-}
-
-// schemaFramed refuses values framed with a registry's schema id.
-func (r *record) schemaFramed(b []byte) bool {
-	switch {
-	case b[0] == 0x00 && len(b) >= 5:
-		r.bad(0, unknownSchemaID, "schema id %d: Avro and Protobuf come with a later version of Assay", binary.BigEndian.Uint32(b[1:5]))
-	case b[0] == 0x01 && len(b) >= 17, b[0] == 0x03 && len(b) >= 18 && (b[1] == 0 || b[1] == 5):
-		r.bad(0, unknownSchemaID, "a schema registry's framing: Avro and Protobuf come with a later version of Assay")
-	default:
-		return false
-	}
-	return true
 }
 
 var errInflated = errors.New("over the limit")
@@ -156,13 +137,22 @@ func gunzip(b []byte, limit int64) ([]byte, error) {
 	return inner, z.Close()
 }
 
-// isUTF16 sees a byte order mark, or a NUL in every second of the first four bytes.
+// isUTF16 sees a byte order mark, or a NUL in every second of the first four bytes
+// around what JSON may begin with: a registry's framing has NULs at such places too.
 func isUTF16(b []byte) bool {
 	if hasPrefix(b, "\xff\xfe") || hasPrefix(b, "\xfe\xff") {
 		return true
 	}
-	return len(b) >= 4 && (b[0] == 0 && b[1] != 0 && b[2] == 0 && b[3] != 0 ||
-		b[0] != 0 && b[1] == 0 && b[2] != 0 && b[3] == 0)
+	return len(b) >= 4 && (b[0] == 0 && opensJSON(b[1]) && b[2] == 0 && b[3] != 0 ||
+		opensJSON(b[0]) && b[1] == 0 && b[2] != 0 && b[3] == 0)
+}
+
+func opensJSON(c byte) bool {
+	switch c {
+	case '{', '[', '"', ' ', '\t', '\r', '\n':
+		return true
+	}
+	return false
 }
 
 func fromUTF16(b []byte) (inner []byte, lossy bool, err error) {

@@ -26,35 +26,41 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		rec := interaction.Record{Topic: "t", Offset: 7, Time: time.UnixMilli(1773480416089).UTC(), Value: raw}
 		got := d.Decode(rec)
-		if len(got.Bad) > 0 && got.Bad[0].Reason == decoderPanic {
-			t.Fatalf("panic: %s", got.Bad[0].Error)
-		}
-		if n := len(got.Interactions) + len(got.Skips) + len(got.Bad); n == 0 {
-			t.Fatal("the record ended as nothing")
-		}
-		if (got.Outcome == DeadLetter) != (len(got.Bad) > 0 && len(got.Interactions)+len(got.Skips) == 0) {
-			t.Fatalf("outcome %s with %d interactions, %d skips, %d bad", got.Outcome, len(got.Interactions), len(got.Skips), len(got.Bad))
-		}
-		for _, it := range got.Interactions {
-			if it.Judgeable == (it.SkipReason != "") {
-				t.Fatalf("judgeable %t with skip reason %q", it.Judgeable, it.SkipReason)
-			}
-			if it.Judgeable && (absentText(it.Input) || absentText(it.Output)) {
-				t.Fatalf("judgeable without a text: %+v", it)
-			}
-			if it.ID == "" || len(it.ID) > maxIDBytes || it.Time.IsZero() || it.Status == "" {
-				t.Fatalf("id %q, time %s, status %q", it.ID, it.Time, it.Status)
-			}
-			for _, s := range []*string{it.Input, it.Output, &it.ID, &it.App, &it.Model} {
-				if s != nil && !utf8.ValidString(*s) {
-					t.Fatalf("%q is no UTF-8", *s)
-				}
-			}
-		}
+		wellFormed(t, got)
 		if again := d.Decode(rec); !reflect.DeepEqual(got, again) {
 			t.Fatalf("the same record gave\n%+v\nthen\n%+v", got, again)
 		}
 	})
+}
+
+// wellFormed checks what is true of every result.
+func wellFormed(t *testing.T, got Result) {
+	t.Helper()
+	if len(got.Bad) > 0 && got.Bad[0].Reason == decoderPanic {
+		t.Fatalf("panic: %s", got.Bad[0].Error)
+	}
+	if n := len(got.Interactions) + len(got.Scores) + len(got.Skips) + len(got.Bad); n == 0 {
+		t.Fatal("the record ended as nothing")
+	}
+	if (got.Outcome == DeadLetter) != (len(got.Bad) > 0 && len(got.Interactions)+len(got.Scores)+len(got.Skips) == 0) {
+		t.Fatalf("outcome %s with %d interactions, %d skips, %d bad", got.Outcome, len(got.Interactions), len(got.Skips), len(got.Bad))
+	}
+	for _, it := range got.Interactions {
+		if it.Judgeable == (it.SkipReason != "") {
+			t.Fatalf("judgeable %t with skip reason %q", it.Judgeable, it.SkipReason)
+		}
+		if it.Judgeable && (absentText(it.Input) || absentText(it.Output)) {
+			t.Fatalf("judgeable without a text: %+v", it)
+		}
+		if it.ID == "" || len(it.ID) > maxIDBytes || it.Time.IsZero() || it.Status == "" {
+			t.Fatalf("id %q, time %s, status %q", it.ID, it.Time, it.Status)
+		}
+		for _, s := range []*string{it.Input, it.Output, &it.ID, &it.App, &it.Model} {
+			if s != nil && !utf8.ValidString(*s) {
+				t.Fatalf("%q is no UTF-8", *s)
+			}
+		}
+	}
 }
 
 // The scanner and the standard library agree on what is JSON, but for the bare words.

@@ -50,6 +50,7 @@ const (
 	kCreatedAt
 	kStartTime
 	kEndTime
+	kTimestampMS
 	kApp
 	kApplication
 	kService
@@ -108,6 +109,7 @@ const (
 	kOp
 	kAfter
 	kAggregateType
+	kDeleted
 	kSpecVersion
 	kData
 	kDataBase64
@@ -143,6 +145,12 @@ const (
 	kCorrelationID
 	kSequenceNumber
 	kXRequestID
+
+	// names of signatures that may as well be anyone's attributes
+	kRunID
+	kKey
+	kScore
+	kValue
 
 	numKeys
 )
@@ -225,6 +233,8 @@ func keyOf(name []byte) key {
 		return kStartTime
 	case "end_time":
 		return kEndTime
+	case "timestamp_ms":
+		return kTimestampMS
 	case "app":
 		return kApp
 	case "application":
@@ -333,6 +343,8 @@ func keyOf(name []byte) key {
 		return kAfter
 	case "aggregatetype":
 		return kAggregateType
+	case "__deleted":
+		return kDeleted
 	case "specversion":
 		return kSpecVersion
 	case "data":
@@ -403,6 +415,14 @@ func keyOf(name []byte) key {
 		return kSequenceNumber
 	case "x-request-id":
 		return kXRequestID
+	case "run_id":
+		return kRunID
+	case "key":
+		return kKey
+	case "score":
+		return kScore
+	case "value":
+		return kValue
 	}
 	return noKey
 }

@@ -12,10 +12,10 @@ const (
 	Skip       Outcome = "skip"        // nothing to judge and nothing wrong
 	Partial    Outcome = "partial"     // some elements are good and some are bad
 	DeadLetter Outcome = "dead_letter" // nothing in it could be used
-	Score      Outcome = "score"       // feedback about another interaction
+	Scored     Outcome = "score"       // feedback about another interaction
 )
 
-func outcomes() []Outcome { return []Outcome{Records, Skip, Partial, DeadLetter, Score} }
+func outcomes() []Outcome { return []Outcome{Records, Skip, Partial, DeadLetter, Scored} }
 
 // Metrics counts decoded records.
 type Metrics struct{ records *prometheus.CounterVec }

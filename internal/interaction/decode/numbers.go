@@ -28,7 +28,7 @@ func (e *element) count(v value, name string) *int64 {
 }
 
 // latency reads a duration in milliseconds; unit is what a bare number counts.
-func (e *element) latency(v value, unit time.Duration) *int64 {
+func (e *element) latency(v value, unit time.Duration) *float64 {
 	const name = "latency_ms"
 	ms := 0.0
 	if v.isString() {
@@ -46,13 +46,14 @@ func (e *element) latency(v value, unit time.Duration) *int64 {
 	return e.bounded(f*float64(unit)/float64(time.Millisecond), name)
 }
 
-func (e *element) bounded(ms float64, name string) *int64 {
+func (e *element) bounded(ms float64, name string) *float64 {
 	if ms < 0 || ms > maxLatencyMS {
 		e.flag("bad_number:" + name)
 		return nil
 	}
-	n := int64(math.Round(ms))
-	return &n
+	// Finer than a microsecond is the noise of a conversion.
+	ms = math.Round(ms*1000) / 1000
+	return &ms
 }
 
 // number reads a finite number, also one written as text or with thousands commas.

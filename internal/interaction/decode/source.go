@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // Source says how a topic's records are read.
@@ -14,15 +15,33 @@ type Source struct {
 	Topic  string
 	Format string            // one of Formats; empty is auto
 	Fields map[string]string // field of the interaction -> path in the record
+
+	Unit        string        // of a trace, one of Units; empty is leaf
+	ToolResults string        // what tools answered, one of ToolResults; empty is context
+	JoinWait    time.Duration // how long a half waits for its rest; 0 is 10 minutes
+
+	SchemaRegistry SchemaRegistry // of Avro and Protobuf records
 }
+
+// Units lists what of a trace may be the interaction: each call of a model, or what
+// stands around all of them.
+func Units() []string { return []string{"leaf", "root"} }
+
+// ToolResults lists what may be done with what tools answered in the current turn.
+func ToolResults() []string { return []string{"context", "ignore"} }
 
 // nestedDepth bounds the nesting of JSON that stands in a string.
 const nestedDepth = 256
 
 type source struct {
 	family    *family // nil: auto
+	proto     bool    // values are OTLP in Protobuf, so an empty one is an empty batch
+	unitRoot  bool    // of a trace, what stands around the calls is the interaction
+	noTools   bool    // what tools answered is no context
 	readsText bool    // an override points at a text, so any object can be read
 	overrides []override
+	joinWait  time.Duration
+	schemas   *schemas      // nil: none are known
 	asked     atomic.Uint64 // interactions the overrides were applied to
 }
 
@@ -41,11 +60,8 @@ func Fields() []string {
 
 // CheckFormat explains why a format cannot be named, nil if it can.
 func CheckFormat(name string) error {
-	switch {
-	case name == "", slices.Contains(Formats(), name):
+	if name == "" || slices.Contains(Formats(), name) {
 		return nil
-	case slices.Contains(later(), name):
-		return fmt.Errorf("format %q comes with a later version of Assay; want one of %s", name, strings.Join(Formats(), ", "))
 	}
 	return fmt.Errorf("no format %q; want one of %s", name, strings.Join(Formats(), ", "))
 }
@@ -59,13 +75,26 @@ func CheckField(field, at string) error {
 	return err
 }
 
-func compile(s Source, table []family) (*source, error) {
+func compile(s Source, table []family, schemaWait time.Duration) (*source, error) {
 	errs := []error{CheckFormat(s.Format)}
-	out := &source{}
+	if s.JoinWait < 0 {
+		errs = append(errs, fmt.Errorf("join_wait: %s; want a duration above 0", s.JoinWait))
+	}
+	if s.Unit != "" && !slices.Contains(Units(), s.Unit) {
+		errs = append(errs, fmt.Errorf("unit %q; want one of %s", s.Unit, strings.Join(Units(), ", ")))
+	}
+	if s.ToolResults != "" && !slices.Contains(ToolResults(), s.ToolResults) {
+		errs = append(errs, fmt.Errorf("tool_results %q; want one of %s", s.ToolResults, strings.Join(ToolResults(), ", ")))
+	}
+	out := &source{joinWait: s.JoinWait, proto: s.Format == otlpProto, unitRoot: s.Unit == "root", noTools: s.ToolResults == "ignore"}
 	for i := range table {
-		if table[i].name == s.Format && table[i].read != nil {
+		if table[i].name == s.Format {
 			out.family = &table[i]
 		}
+	}
+	var err error
+	if out.schemas, err = newSchemas(s.SchemaRegistry, schemaWait); err != nil {
+		errs = append(errs, err)
 	}
 	names := make([]string, 0, len(s.Fields))
 	for field := range s.Fields {
@@ -162,13 +191,20 @@ func (p path) find(e *element, o *object) value {
 		h, _ := e.r.rec.Header(p.header)
 		return quoted(h)
 	}
-	v := o.raw
-	for i, name := range p.steps {
+	v, skip := o.raw, 0
+	for i := range p.steps {
+		if skip > 0 {
+			skip--
+			continue
+		}
 		if v.isString() {
 			v = nestedJSON(v)
 		}
 		if p.index[i] < 0 {
-			v = v.member(name)
+			var used int
+			if v, used = p.named(v, i); used > 1 {
+				skip = used - 1
+			}
 			continue
 		}
 		w, n := walk(v), 0
@@ -185,6 +221,22 @@ func (p path) find(e *element, o *object) value {
 		return nil
 	}
 	return v
+}
+
+// named is the member that the path's steps from i on name, and how many of them: names
+// of attributes have dots inside, and span.gen_ai.system must find them unescaped.
+func (p path) named(v value, i int) (value, int) {
+	if found := v.member(p.steps[i]); found != nil {
+		return found, 1
+	}
+	name := p.steps[i]
+	for n := 2; i+n <= len(p.steps) && p.index[i+n-1] < 0; n++ {
+		name += "." + p.steps[i+n-1]
+		if found := v.member(name); found != nil {
+			return found, n
+		}
+	}
+	return nil, 1
 }
 
 // override applies the source's overrides, which win over the family's rules.

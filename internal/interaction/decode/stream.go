@@ -15,21 +15,26 @@ type assembly struct {
 	events   int
 }
 
-// stream reads a string of server-sent events.
+// stream reads a string of server-sent events of OpenAI chat.
 func (e *element) stream(v value) {
 	a := &assembly{e: e}
-	text := e.str(v)
+	events(e.str(v), a.event)
+	a.close()
+}
+
+// events splits server-sent events and gives each one's data to f until it says no.
+func events(text string, f func(data []byte) bool) {
 	var data []byte
 	flush := func() bool {
 		event := data
 		data = data[:0]
-		return len(event) == 0 || a.event(event)
+		return len(event) == 0 || f(event)
 	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
 		if line == "" {
 			if !flush() {
-				break
+				return
 			}
 			continue
 		}
@@ -40,7 +45,7 @@ func (e *element) stream(v value) {
 				// Some loggers drop the empty line between events.
 				if end, _, err := scan(data, 0, nestedDepth); err == nil && end == len(data) {
 					if !flush() {
-						break
+						return
 					}
 				} else {
 					data = append(data, '\n')
@@ -50,7 +55,14 @@ func (e *element) stream(v value) {
 		}
 	}
 	flush()
-	a.close()
+}
+
+// isEvent reports whether an event's data is an object as a whole: one cut short at
+// the end of a log is no event.
+func isEvent(data []byte) bool {
+	v := value(data)
+	end, _, err := scan(v, 0, nestedDepth)
+	return err == nil && skipSpace(v, end) == len(v) && v.isObject()
 }
 
 // chunks reads a list of a stream's events.
@@ -64,8 +76,7 @@ func (e *element) chunks(list value) {
 	a.close()
 }
 
-// event adds one chunk; it is false when the stream is over or over the bound. An event
-// cut short at the end of a log is no event.
+// event adds one chunk; it is false when the stream is over or over the bound.
 func (a *assembly) event(data []byte) bool {
 	if a.events++; a.events > a.e.r.d.cfg.MaxEvents {
 		return false
@@ -75,7 +86,7 @@ func (a *assembly) event(data []byte) bool {
 		return false
 	}
 	v := value(data)
-	if end, _, err := scan(v, 0, nestedDepth); err != nil || skipSpace(v, end) != len(v) || !v.isObject() {
+	if !isEvent(data) {
 		return true
 	}
 	e := a.e

@@ -18,7 +18,7 @@ const ahead = 24 * time.Hour
 // else from the log. A time that cannot be is the log's, flagged.
 func (e *element) setTime(own, provider value) {
 	log := e.r.rec.Time
-	for i, v := range []value{own, provider} {
+	for i, v := range []value{own, e.r.event.time, provider} {
 		t, zone, ok := e.instant(v)
 		if !ok {
 			continue
@@ -33,7 +33,7 @@ func (e *element) setTime(own, provider value) {
 		if !zone {
 			e.flag("time_no_zone")
 		}
-		if i == 1 {
+		if i == 2 {
 			e.flag("time_from:response.created")
 		}
 		return
