@@ -119,7 +119,7 @@ func TestAClaimWithoutAnAnswerLeavesNoScore(t *testing.T) {
 			return finds(bridgeVerdicts())(ctx, q)
 		})
 		r := evaluate(t, evaluator(t, name, evaluators.Settings{}), j, bridge())
-		if r.Status != evaluators.Unscored || r.Reason != "prose" || r.Detail["failed_claim"] != 3 || r.Detail["raw"] != "Well" || r.Usage.InputTokens < 607 || r.Attempts < 4 {
+		if r.Status != evaluators.Unscored || r.Reason != "prose" || r.Detail["failed_claim"] != 3 || r.Detail["raw"] != "Well" || r.Usage.InputTokens < 307 || r.Attempts < 3 { // the first claim and this one, at least
 			t.Errorf("%s: %s %s, detail %v, usage %+v, %d attempts", name, r.Status, r.Reason, r.Detail, r.Usage, r.Attempts)
 		}
 	}

@@ -131,7 +131,7 @@ func TestColumnsOfInsertsAreThoseOfTheTables(t *testing.T) {
 	// filled in by the server
 	byServer := map[string][]string{
 		"evaluations": {"inserted_at"}, "interactions": {"stored_at"}, "population": {"inserted_at"},
-		"dead_letters": {"replayed_at", "inserted_at"}, "check_versions": {"updated_at"},
+		"dead_letters": {"replayed_at", "inserted_at"}, "check_versions": {"updated_at"}, "labels": {"inserted_at"},
 	}
 	f := func(name string, got [][2]string) {
 		t.Helper()
@@ -158,6 +158,7 @@ func TestColumnsOfInsertsAreThoseOfTheTables(t *testing.T) {
 	f("check_versions", described(checkVersionsTable()))
 	f("detector_state", described(detectorStatesTable()))
 	f("alarms", described(alarmsTable()))
+	f("labels", described(labelsTable()))
 }
 
 func described[R any](t table[R]) [][2]string {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,8 +31,12 @@ type demoView struct {
 // A plain line every so often of simulated time.
 const demoLineEvery = 2 * time.Hour
 
+// tableWidth is what the table needs: in a narrower terminal its lines would wrap, and
+// drawing over them would miss.
+const tableWidth = 130
+
 func newDemoView(d *demoRun) *demoView {
-	return &demoView{run: d, terminal: isTerminal(d.app.out), seen: make(map[string]monitor.Alarm)}
+	return &demoView{run: d, terminal: terminalWidth(d.app.out) >= tableWidth, seen: make(map[string]monitor.Alarm)}
 }
 
 // produced adds events to the truth. It is called by the one goroutine that plays.
@@ -91,7 +96,8 @@ func (v *demoView) erase() {
 
 // tellAlarms prints what opened or closed since the last look.
 func (v *demoView) tellAlarms(s *monitor.Snapshot) {
-	for _, al := range s.Alarms {
+	byTime := slices.SortedFunc(slices.Values(s.Alarms), func(a, b monitor.Alarm) int { return a.OpenedAt.Compare(b.OpenedAt) })
+	for _, al := range byTime {
 		v.mu.Lock()
 		old, known := v.seen[al.ID]
 		v.seen[al.ID] = al

@@ -397,7 +397,17 @@ func countsOf(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-func isTerminal(w io.Writer) bool {
+func isTerminal(w io.Writer) bool { return terminalWidth(w) > 0 }
+
+// terminalWidth is the columns of the terminal that w is, else 0.
+func terminalWidth(w io.Writer) int {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }
