@@ -2,11 +2,15 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -19,6 +23,7 @@ const (
 	evaluatorsRoute = "GET /api/v1/evaluators"
 	aggregateRoute  = "POST /api/v1/aggregate"
 	aggregatesRoute = "GET /api/v1/aggregates"
+	labelsRoute     = "POST /api/v1/labels"
 	qualityRoute    = "GET /api/v1/quality"
 	seriesRoute     = "GET /api/v1/quality/series"
 	alarmsRoute     = "GET /api/v1/alarms"
@@ -47,7 +52,7 @@ func (s *Server) routes() (http.Handler, error) {
 	mux.Handle(pageRoute, page)
 
 	m, err := newMetrics(s.deps.Reg, []string{
-		evaluateRoute, evaluatorsRoute, aggregateRoute, aggregatesRoute, qualityRoute, seriesRoute, alarmsRoute, whyRoute, pipelineRoute,
+		evaluateRoute, evaluatorsRoute, aggregateRoute, aggregatesRoute, labelsRoute, qualityRoute, seriesRoute, alarmsRoute, whyRoute, pipelineRoute,
 		openAPIRoute, metricsRoute, healthyRoute, readyRoute, pageRoute,
 	})
 	if err != nil {
@@ -69,6 +74,7 @@ func (s *Server) api(mux *http.ServeMux) error {
 	s.addEvaluate(api)
 	s.addEvaluators(api)
 	s.addAggregate(api)
+	s.addLabels(api)
 	s.addQuality(api)
 	s.addAlarms(api)
 	s.addWhy(api)
@@ -180,13 +186,26 @@ func (b *timedBody) Read(p []byte) (int, error) {
 // that come faster than they leave.
 func (s *Server) addMetrics(mux *http.ServeMux) {
 	mux.Handle(metricsRoute, promhttp.HandlerFor(s.deps.Gatherer, promhttp.HandlerOpts{
-		ErrorLog:            slog.NewLogLogger(s.deps.Log.Handler(), slog.LevelError),
+		ErrorLog:            scrapeLog{s.deps.Log},
 		ErrorHandling:       promhttp.ContinueOnError,
 		EnableOpenMetrics:   true,
 		CoalesceGather:      true,
 		MaxRequestsInFlight: 8,
 		Timeout:             10 * time.Second,
 	}))
+}
+
+// scrapeLog logs what goes wrong in a scrape, but for a scraper that hung up: that is
+// one line for each family still to come, and nobody's fault here.
+type scrapeLog struct{ log *slog.Logger }
+
+func (l scrapeLog) Println(v ...any) {
+	for _, part := range v {
+		if err, ok := part.(error); ok && (errors.Is(err, context.Canceled) || errors.Is(err, syscall.EPIPE)) {
+			return
+		}
+	}
+	l.log.Error("a scrape failed", "err", strings.TrimSpace(fmt.Sprintln(v...)))
 }
 
 // ready says whether to count on this process, and why not.
