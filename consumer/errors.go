@@ -83,10 +83,12 @@ func refusedCertificate(err error) bool {
 	return strings.Contains(alert, "certificate") || strings.Contains(alert, "access denied")
 }
 
-// fenced reports whether a commit was refused because another generation runs.
+// fenced reports whether no commit of this generation can succeed any more: another one
+// runs, or its connection to the coordinator is gone, which the library never replaces.
 func fenced(err error) bool {
 	return errors.Is(err, kafka.UnknownMemberId) ||
 		errors.Is(err, kafka.IllegalGeneration) ||
 		errors.Is(err, kafka.RebalanceInProgress) ||
-		errors.Is(err, kafka.FencedInstanceID)
+		errors.Is(err, kafka.FencedInstanceID) ||
+		errors.Is(err, net.ErrClosed)
 }

@@ -151,7 +151,9 @@ func (c *Consumer) generations(ctx context.Context, group *kafka.ConsumerGroup) 
 				return
 			}
 			cause = causeRejoin
-			if sleep(ctx, pause.next()) != nil {
+			// the library has begun to join again, and nobody heartbeats for what it gets
+			// until we are back
+			if sleep(ctx, min(pause.next(), c.kafka.Heartbeat)) != nil {
 				return
 			}
 			continue

@@ -48,6 +48,7 @@ func TestOnARealBroker(t *testing.T) {
 	t.Run("every way in", func(t *testing.T) { everyWayIn(t, kafka, where) })
 	t.Run("every refusal", func(t *testing.T) { everyRefusal(t, kafka) })
 	t.Run("every mix-up", func(t *testing.T) { everyMixUp(t, kafka) })
+	t.Run("a broker that comes back is read on at once", func(t *testing.T) { brokerComesBack(t, kafka, where) })
 }
 
 // realPlace makes the topic anew for each world; the group's offsets go with it.
@@ -214,6 +215,33 @@ func realZombieIsFenced(t *testing.T, where place) {
 	zombie.stop()
 	owner.stop()
 	w.awaitCommitted(25)
+}
+
+// The coordinator's connection goes with the broker, and with it every commit of the
+// generation: to try on until the drain's end would only delay the next one.
+func brokerComesBack(t *testing.T, k *testkit.KafkaCluster, where place) {
+	w := where(t, 1)
+	w.produce(0, 50)
+	m := w.start("a", option{
+		kafka: func(k *KafkaConfig) { k.SessionTimeout = 60 * time.Second },
+		config: func(c *Config) {
+			c.DrainJudge, c.DrainFlush, c.CommitEvery = 30*time.Second, 20*time.Second, time.Minute
+		},
+		// the library comes back as a new member: the group waits for the old one's session
+		consumer: func(c *Consumer) { c.kafka.SessionTimeout = 2 * time.Second },
+	})
+	eventually(t, func() string { return "not resolved" }, func() bool { n, _ := m.handler.count(0); return n == 50 })
+	k.Kill(1)
+	k.Start(t, 1)
+	began := time.Now()
+	w.produce(0, 5)
+	eventually(t, func() string { return "the new records are not read" }, func() bool { n, _ := m.handler.count(0); return n == 55 })
+	t.Logf("read on within %s", time.Since(began).Round(10*time.Millisecond))
+	if n, _ := m.metric("assay_consumer_commits_total", "result", "refused"); n != 1 {
+		t.Errorf("%v commits given up, want 1", n)
+	}
+	m.stop()
+	w.awaitCommitted(55)
 }
 
 // wayIn is a listener and what a client needs to enter by it.

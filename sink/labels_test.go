@@ -68,9 +68,28 @@ func TestALabelTakesTimeAndSliceOfItsInteraction(t *testing.T) {
 		t.Errorf("label %+v of row %+v", l, rows[0])
 	}
 	got, err := db.LabelledRows(t.Context(), "refunds", noon, noon.Add(time.Hour))
-	want := []LabelledRow{{CheckVersion: "v1", Time: rows[0].Time, InteractionID: "int-000001", Slice: rows[0].Slice, Pi: .25, Pi2: 1, Origin: "imported", Score: .75, Passed: true, People: 1}}
+	want := []LabelledRow{{CheckVersion: "v1", Time: rows[0].Time, InteractionID: "int-000001", Slice: rows[0].Slice, Pi: .25, Pi2: 1, Origin: "imported", Says: .75, Passed: true, People: 1}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("rows %+v (%v), want %+v: a failed judgement has no score to compare", got, err, want)
+	}
+}
+
+// The options B and C pass: what the judge says of passing is what it gave to both.
+func TestOfAChoiceTheJudgeSaysTheProbabilityOfThePassingOptions(t *testing.T) {
+	db := migratedDB(t)
+	choice := evaluation(1)
+	choice.Option, choice.OptionNames, choice.OptionProbs, choice.Score = "C", []string{"A", "B", "C"}, []float32{.25, .25, .5}, ptr(float32(1))
+	line := evaluation(2)
+	line.CheckVersion = "v2"
+	insertAll(t, db, evaluationsTable(), []Evaluation{choice, line})
+	insertAll(t, db, checkVersionsTable(), []CheckVersion{
+		{Check: "refunds", Version: "v1", QuestionKind: "choice", OptionNames: choice.OptionNames, PassOptions: []string{"B", "C"}},
+		{Check: "refunds", Version: "v2", QuestionKind: "boolean"},
+	})
+	write(t, db, []LabelChange{passLabel("int-000001", "ann", true), passLabel("int-000002", "ann", true)}, "stored", "stored")
+	rows, err := db.LabelledRows(t.Context(), "refunds", noon, noon.Add(time.Hour))
+	if err != nil || len(rows) != 2 || rows[0].Says != .75 || rows[1].Says != .75 || rows[1].CheckVersion != "v2" {
+		t.Errorf("rows %+v (%v), want .25 + .5 and the score .75", rows, err)
 	}
 }
 

@@ -142,7 +142,7 @@ type LabelledRow struct {
 	Pi            float64 // of being judged
 	Pi2           float64 // of being labelled, once judged
 	Origin        string  // sampled or imported
-	Score         float64 // the judge's
+	Says          float64 // the judge's probability that it passes, or what stands for it
 	Passed        bool    // the judge's verdict
 	People        float64 // share of the raters who passed it
 }
@@ -150,11 +150,21 @@ type LabelledRow struct {
 // LabelledRows returns the judged rows of [from, to) that carry labels, one per check
 // version, interaction and origin, in a fixed order. Volunteered labels are left out:
 // whoever volunteers picks what to label, and no average stands on that.
+//
+// What the judge says of passing is, where options pass, their probability: the score of
+// a choice is that of the chosen option alone. Elsewhere it is the score.
 func (db *DB) LabelledRows(ctx context.Context, check string, from, to time.Time) ([]LabelledRow, error) {
 	return read(ctx, db, query{"monitor_labelled_rows", watch, `
-		SELECT e.check_version, e.ts, e.interaction_id, e.slice, e.pi, l.pi2, l.origin_name, toFloat64(assumeNotNull(e.score)), assumeNotNull(e.passed), l.people
+		WITH (
+			SELECT CAST((groupArray(toString(check_version)), groupArray(pass_options)), 'Map(String, Array(String))')
+			FROM {{db}}.check_versions FINAL WHERE check = {check:String}
+		) AS passing
+		SELECT e.check_version, e.ts, e.interaction_id, e.slice, e.pi, l.pi2, l.origin_name, 
+		       if(notEmpty(passing[toString(e.check_version)]),
+		          least(1, arraySum((name, p) -> if(has(passing[toString(e.check_version)], toString(name)), toFloat64(p), 0), e.option_names, e.option_probs)),
+		          toFloat64(assumeNotNull(e.score))), assumeNotNull(e.passed), l.people
 		FROM (
-			SELECT check, check_version, ts, interaction_id, repeat, pi, status, score, passed, slice
+			SELECT check, check_version, ts, interaction_id, repeat, pi, status, score, passed, option_names, option_probs, slice
 			FROM {{db}}.evaluations
 			WHERE check = {check:String} AND ts >= {from:DateTime('UTC')} AND ts < {to:DateTime('UTC')}
 			  AND (toStartOfMinute(ts), interaction_id) IN (
@@ -174,7 +184,7 @@ func (db *DB) LabelledRows(ctx context.Context, check string, from, to time.Time
 		ORDER BY e.check_version, e.ts, e.interaction_id, l.origin_name`},
 		func(scan func(...any) error) (r LabelledRow, err error) {
 			var passed uint8
-			err = scan(&r.CheckVersion, &r.Time, &r.InteractionID, &r.Slice, &r.Pi, &r.Pi2, &r.Origin, &r.Score, &passed, &r.People)
+			err = scan(&r.CheckVersion, &r.Time, &r.InteractionID, &r.Slice, &r.Pi, &r.Pi2, &r.Origin, &r.Says, &passed, &r.People)
 			r.Passed = passed == 1
 			return r, err
 		},

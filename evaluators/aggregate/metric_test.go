@@ -203,7 +203,7 @@ func FuzzTextMetrics(f *testing.F) {
 }
 
 func TestExtractionIsBoundedOnAMegabyte(t *testing.T) {
-	const n = 1 << 20
+	const n = large
 	for _, unit := range []string{"9", "1,", "$", "{", `\boxed{`, "#### ", "answer ", "A ", "[1,", " 1/", `\frac`, "語"} {
 		text := strings.Repeat(unit, n/len(unit))
 		start := time.Now()
@@ -214,9 +214,11 @@ func TestExtractionIsBoundedOnAMegabyte(t *testing.T) {
 		}
 		aggregate.MathEquivalent(text, text)
 		aggregate.RemoveCitations(text)
-		if took := time.Since(start); took > 10*time.Second {
+		took := time.Since(start)
+		if took > 20*time.Second {
 			t.Errorf("%q: %v", unit, took)
 		}
+		t.Logf("%q: %v", unit, took.Round(time.Millisecond))
 	}
 	if v, err := aggregate.PassAtK(1_000_000, 1_000, 10_000); err != nil || math.IsNaN(v) || v < 0 || v > 1 {
 		t.Errorf("%v, %v", v, err)

@@ -45,6 +45,7 @@ func (e *exporter) Collect(out chan<- prometheus.Metric) {
 		for _, slice := range c.Slices {
 			g := gauges{out, baseLabels(c, slice.Slice)}
 			g.quality(c, slice)
+			g.calibration(slice)
 			if d := slice.Detector; d != nil && d.State != DetectorOff {
 				g.with("detector", d.Name).drift(d, open[seriesKey{c.Name, c.Version, slice.Slice.ID()}])
 			}
@@ -167,6 +168,9 @@ func (g gauges) set(name string, v float64) {
 		names[i], values[i] = l.name, l.value
 	}
 	text, ok := help[name]
+	if !ok {
+		text, ok = calibrationHelp[name]
+	}
 	if !ok {
 		text = "undocumented: " + strconv.Quote(name)
 	}

@@ -25,6 +25,8 @@ type memory struct {
 	logTime    time.Time
 	states     map[string]sink.DetectorState // by check, version, slice and detector
 	alarms     map[string]sink.Alarm
+	labelled   []sink.LabelledRow
+	queue      []sink.LabelQueue
 	refuse     map[string]int // by method: calls until it fails once
 }
 

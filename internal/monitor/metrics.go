@@ -11,14 +11,16 @@ type step string
 
 const (
 	stepLedger    step = "ledger"
+	stepLabels    step = "labels"
 	stepRollup    step = "rollup"
 	stepDrift     step = "drift"
 	stepAlarms    step = "alarms"
 	stepWindows   step = "windows"
+	stepPeople    step = "calibration"
 	stepIntegrity step = "integrity"
 )
 
-var steps = [...]step{stepLedger, stepRollup, stepDrift, stepAlarms, stepWindows, stepIntegrity}
+var steps = [...]step{stepLedger, stepLabels, stepRollup, stepDrift, stepAlarms, stepWindows, stepPeople, stepIntegrity}
 
 type metrics struct {
 	dirty   prometheus.Gauge

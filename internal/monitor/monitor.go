@@ -45,6 +45,10 @@ type Monitor struct {
 	checked     map[string]*Integrity // by check
 	checkedTo   time.Time             // the closed bound that checked belongs to
 	begun       map[string]time.Time  // since when a new check's decisions are whole
+
+	labelsTo     time.Time // judgements inserted before have met the labels that waited for them
+	labelsKnown  bool
+	calibrations map[string]calibrated // by labelledSet.key
 }
 
 // view is what the ledger says at the start of a round. Everything below the log times
@@ -75,6 +79,7 @@ func New(cfg Config, deps Deps) (*Monitor, error) {
 	m := &Monitor{
 		cfg: cfg, store: deps.Store, file: deps.Checks, log: deps.Log, wall: deps.Now, metrics: counters,
 		turn: make(chan struct{}, 1), watches: map[string]watch{}, begun: map[string]time.Time{},
+		calibrations: map[string]calibrated{},
 	}
 	if err := deps.Reg.Register(&exporter{monitor: m}); err != nil {
 		return nil, fmt.Errorf("monitor exporter: %w", err)
@@ -123,6 +128,7 @@ func (m *Monitor) Round(ctx context.Context) error {
 	)
 	err := m.inOrder(
 		part{stepLedger, func() (err error) { v, err = m.look(ctx); return err }},
+		part{stepLabels, func() error { return m.placeLabels(ctx, v.server) }},
 		part{stepRollup, func() error {
 			n, err := m.rollUp(ctx, v.server)
 			m.metrics.dirty.Set(float64(n))
@@ -158,6 +164,7 @@ func (m *Monitor) Round(ctx context.Context) error {
 			}
 			return nil
 		}},
+		part{stepPeople, func() error { return m.calibrateAll(ctx, v, states) }},
 		part{stepIntegrity, func() (err error) { checked, err = m.integrities(ctx, v.closed); return err }},
 	)
 	if err != nil {

@@ -28,8 +28,9 @@ type Check struct {
 	Target     *float64   `json:"target"`
 	Tolerance  *float64   `json:"tolerance"` // the detector's; nil without one
 	LastJudged *time.Time `json:"last_judged"`
-	Slices     []Slice    `json:"slices"`    // all first, then the declared ones in order
-	Integrity  *Integrity `json:"integrity"` // of all versions together, on the current one
+	Slices     []Slice    `json:"slices"`      // all first, then the declared ones in order
+	Integrity  *Integrity `json:"integrity"`   // of all versions together, on the current one
+	LabelQueue LabelQueue `json:"label_queue"` // on the current version
 }
 
 // Slice is a declared part of the traffic, or all of it.
@@ -38,6 +39,8 @@ type Slice struct {
 	LastJudged *time.Time        `json:"last_judged"`
 	Windows    []Window          `json:"windows"`  // 5m, 1h, 6h, 24h
 	Detector   *Detector         `json:"detector"` // of the current version, once there is a log
+	// Against people's labels, 24h and 7d; those of each origin that has any.
+	Calibration []Calibration `json:"calibration"`
 }
 
 // Window is what a span of event time says.

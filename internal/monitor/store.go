@@ -22,6 +22,10 @@ type Store interface {
 	PopulationSums(ctx context.Context, check string, from, to time.Time) ([]sink.PopulationSums, error)
 	SelectedWeights(ctx context.Context, check string, from, to time.Time) (sw, varSum float64, n uint64, err error)
 
+	PlaceLabels(ctx context.Context, labelled, judged time.Time) (int, error)
+	LabelQueues(ctx context.Context, since time.Time) ([]sink.LabelQueue, error)
+	LabelledRows(ctx context.Context, check string, from, to time.Time) ([]sink.LabelledRow, error)
+
 	JudgedRows(ctx context.Context, check, version string, from, to time.Time) ([]sink.JudgedRow, error)
 	WorstItems(ctx context.Context, check, version string, slice map[string]string, from, to time.Time, limit int) ([]sink.WorstItem, error)
 	DetectorStates(ctx context.Context, check, version string) ([]sink.DetectorState, error)

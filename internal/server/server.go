@@ -23,11 +23,12 @@ type monitored interface {
 	Snapshot() *monitor.Snapshot // nil before the first round
 }
 
-// Store is what the server reads of ClickHouse; *sink.DB is one.
+// Store is what the server needs of ClickHouse; *sink.DB is one.
 type Store interface {
 	WhyStore
 	QualityBuckets(ctx context.Context, check, version string, slice map[string]string, from, to time.Time, step time.Duration) ([]sink.QualitySums, error)
 	Alarms(ctx context.Context, since time.Time) ([]sink.Alarm, error)
+	WriteLabels(ctx context.Context, changes []sink.LabelChange, now time.Time) ([]sink.LabelOutcome, error)
 }
 
 var _ Store = (*sink.DB)(nil)

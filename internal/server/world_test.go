@@ -70,6 +70,7 @@ type memory struct {
 	letters []sink.DeadLetter
 	cells   []sink.Population
 	alarms  []sink.Alarm
+	labels  []sink.LabelChange
 	buckets func(check string, slice map[string]string, from, to time.Time, step time.Duration) []sink.QualitySums
 }
 
