@@ -21,7 +21,7 @@ engine: build ## install the embedded ClickHouse with npm (or pip)
 demo: engine ## a day of a simulated assistant in about two minutes (ARGS=--fast for less)
 	@$(BIN)/assay demo $(ARGS)
 
-test: engine browser lint ## everything that must hold
+test: engine browser prometheus kafka lint ## everything that must hold
 	$(GO) test -timeout 20m ./...
 
 race: engine ## the same under the race detector
