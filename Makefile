@@ -52,7 +52,7 @@ kafka: ## Apache Kafka for the tests of the consumer: Java and Maven, then the b
 	command -v apt-get >/dev/null || { echo "put java (17 or later) and mvn on PATH"; exit 2; }; \
 	SUDO=; [ "$$(id -u)" = 0 ] || SUDO=sudo; \
 	$$SUDO apt-get update -qq && $$SUDO env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends default-jre-headless maven >/dev/null
-	@$(GO) test -count=1 -run RealBroker ./internal/testkit
+	@$(GO) test -count=1 -run JarsOfABroker ./internal/testkit
 
 kill-test: engine ## SIGKILL at many random moments (CI runs a short form)
 	ASSAY_KILLS=10 $(GO) test -count=1 -timeout 40m -run Kill -v ./cmd/assay

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Deps are the parts the consumer works with; every field but AcceptPoison is
-// required.
+// Deps are the parts the consumer works with; every field but AcceptPoison and Share
+// is required.
 type Deps struct {
 	Topics  []string // of the checks file
 	Handler Handler
@@ -23,6 +23,9 @@ type Deps struct {
 	// AcceptPoison names topics whose partitions never stop for their share of dead
 	// letters.
 	AcceptPoison []string
+	// Share hears, as a generation begins, which part of all partitions is this
+	// process's: what the workers of a group have to share is split by it.
+	Share func(share float64)
 }
 
 // A Consumer is one member of the group.

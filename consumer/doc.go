@@ -18,7 +18,7 @@
 //
 // Open consumer.go first (what is put in, Run), then group.go (a generation's life),
 // partition.go (one loop per partition, its drain), tracker.go (the watermark) and
-// committer.go. fetch.go, response.go and batch.go are the way from the socket to a
+// committer.go. cluster.go, response.go and batch.go are the way from the socket to a
 // record. Lock order: tracker, then the process's budget; no I/O under either.
 // internal/pipeline is the handler; only cmd/assay calls New and Run.
 package consumer

@@ -213,6 +213,28 @@ type generation struct {
 	ended      time.Time // to be read when the loops are gone
 }
 
+// tellShare reports the part of the group's partitions that is ours. While the brokers
+// do not say how many there are, the last known share stays in force.
+func (c *Consumer) tellShare(owned int) {
+	if c.deps.Share == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.kafka.Timeout)
+	defer cancel()
+	found, err := c.cluster.partitions(ctx, c.deps.Topics)
+	if err != nil {
+		c.log.Warn("this worker's share is not known, the last one stays", "err", err)
+		return
+	}
+	all := 0
+	for _, n := range found {
+		all += n
+	}
+	if all > 0 {
+		c.deps.Share(float64(owned) / float64(all))
+	}
+}
+
 // begin starts the loops of a generation; those of the one before are gone.
 func (c *Consumer) begin(gen *kafka.Generation) *generation {
 	g := &generation{c: c, id: gen.ID, began: time.Now()}
@@ -241,6 +263,7 @@ func (c *Consumer) begin(gen *kafka.Generation) *generation {
 	if c.kafka.Start == startLatest && c.member.leads() {
 		com.first = slices.Sorted(maps.Keys(gen.Assignments))
 	}
+	c.tellShare(len(g.partitions))
 	c.log.Info("generation began", "generation", gen.ID, "partitions", len(g.partitions))
 
 	c.live.Add(1)

@@ -14,6 +14,7 @@
 //
 // Open writer.go first (what callers see), then batch.go (one loop per table),
 // deliver.go (what is done about a failed insert), classify.go (the only place that
-// knows ClickHouse's codes). Tables are described once, in insert_*.go. The pipeline
-// writes; the monitor, the server and the commands read.
+// knows ClickHouse's codes). Tables are described once, in insert_*.go and
+// write_labels.go. The pipeline writes; the monitor, the server and the commands read,
+// and the last two write what people say of judged interactions.
 package sink

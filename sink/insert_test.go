@@ -97,6 +97,22 @@ func TestRowsComeBackAsTheyWereStored(t *testing.T) {
 	check("alarms since later", alarms, []Alarm{open}, err)
 }
 
+// The story: a consumer starts at the beginning of a long log. Its dead letters are of
+// old records and are kept from when they were written.
+func TestADeadLetterOfAnOldRecordIsKept(t *testing.T) {
+	db := migratedDB(t)
+	old := DeadLetter{Topic: "chat", Offset: 1, LogTime: noon.AddDate(0, 0, -60), Reason: "not_json", FirstFailure: noon}
+	insertAll(t, db, deadLettersTable(), []DeadLetter{old})
+	exec(t, db, "INSERT INTO {{db}}.dead_letters (kafka_topic, kafka_offset, log_time, inserted_at) SELECT 'chat', 2, now64(3), now64(3) - INTERVAL 31 DAY")
+	exec(t, db, "OPTIMIZE TABLE {{db}}.dead_letters FINAL")
+	for offset, want := range map[uint64]int{1: 1, 2: 0} {
+		letters, err := db.DeadLettersAt(t.Context(), "chat", 0, offset)
+		if err != nil || len(letters) != want {
+			t.Errorf("offset %d: %d letters (%v), want %d", offset, len(letters), err, want)
+		}
+	}
+}
+
 // The story: the same log is read by processes that die, overlap and cut their batches
 // as it comes; every way of reading has to show each judgement once.
 func TestRowsInsertedShuffledRecutAndRepeatedAreSeenOnce(t *testing.T) {
@@ -140,15 +156,41 @@ func TestRowsInsertedShuffledRecutAndRepeatedAreSeenOnce(t *testing.T) {
 	}) {
 		t.Error("judged rows are not in the order of minutes and interactions")
 	}
-	sw, varSum, count, err := db.SelectedWeights(t.Context(), "refunds", noon, noon.Add(time.Hour))
-	if err != nil || sw != 4*n || varSum != 12*n || count != n {
-		t.Errorf("selected weights %v, variance %v, n %d (%v)", sw, varSum, count, err)
+	sums, err := db.SelectedWeights(t.Context(), "refunds", noon, noon.Add(time.Hour), noon)
+	if err != nil || sums != (SelectedSums{SW: 4 * n, VarSum: 12 * n, N: n}) {
+		t.Errorf("selected weights %+v (%v)", sums, err)
 	}
 	rollAll(t, db, noon.Add(2*time.Hour))
-	sums, err := db.Quality(t.Context(), "refunds", nil, noon, noon.Add(time.Hour))
-	if err != nil || len(sums) != 1 || sums[0].N != n || sums[0].SW != 4*n || sums[0].SWS != 4*wantScore || sums[0].X != 2*n/5 {
-		t.Errorf("rollup %+v (%v)", sums, err)
+	quality, err := db.Quality(t.Context(), "refunds", nil, noon, noon.Add(time.Hour))
+	if err != nil || len(quality) != 1 || quality[0].N != n || quality[0].SW != 4*n || quality[0].SWS != 4*wantScore || quality[0].X != 2*n/5 {
+		t.Errorf("rollup %+v (%v)", quality, err)
 	}
+}
+
+// The ledger's minutes and the rows' are compared one by one: what lacks in one is not
+// made good by what is on its way in another.
+func TestEachMinuteIsHeldAgainstItsLedger(t *testing.T) {
+	db := migratedDB(t)
+	cell := func(minute int, n uint64) Population {
+		return Population{Topic: "chat", Minute: noon.Add(time.Duration(minute) * time.Minute), Check: "refunds", CheckVersion: "v1", Decision: "selected", Pi: .25, N: n}
+	}
+	// three rows and the ledger; a row without a ledger; a ledger without its row
+	insertAll(t, db, evaluationsTable(), []Evaluation{evaluation(0), evaluation(1), evaluation(2), evaluation(60), evaluation(61)})
+	insertAll(t, db, populationTable(), []Population{cell(0, 3), cell(1, 1), cell(2, 1)})
+	rollAll(t, db, noon.Add(time.Hour))
+	now, err := db.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(settled time.Time, surplus uint64) {
+		t.Helper()
+		got, err := db.SelectedWeights(t.Context(), "refunds", noon, noon.Add(time.Hour), settled)
+		if want := (SelectedSums{SW: 20, VarSum: 60, N: 5, Missing: 1, Surplus: surplus}); err != nil || got != want {
+			t.Errorf("settled at %v of %v: %+v (%v), want %+v", settled, now, got, err, want)
+		}
+	}
+	f(now.Add(time.Minute), 1)
+	f(now.Add(-10*time.Minute), 0)
 }
 
 func TestAnAnswerBeatsAFailureInEitherOrder(t *testing.T) {

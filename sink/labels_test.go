@@ -131,6 +131,9 @@ func TestALabelBeforeItsInteractionWaitsForIt(t *testing.T) {
 		}
 	}
 	expectQueue(LabelQueue{"refunds", 2, 0})
+	if got, err := db.LabelCounts(ctx, noon); err != nil || !reflect.DeepEqual(got, []LabelCount{{"refunds", 2, 0}}) {
+		t.Errorf("counts %+v (%v)", got, err)
+	}
 	if got, err := db.LabelQueues(ctx, time.Now().Add(time.Hour)); err != nil || !reflect.DeepEqual(got, []LabelQueue{{"refunds", 0, 2}}) {
 		t.Errorf("queues of old labels %+v (%v)", got, err)
 	}
@@ -141,6 +144,12 @@ func TestALabelBeforeItsInteractionWaitsForIt(t *testing.T) {
 		}
 	}
 	expectQueue(LabelQueue{"refunds", 1, 0})
+	if got, err := db.LabelCounts(ctx, noon); err != nil || len(got) != 1 || got[0].Placed != 1 {
+		t.Errorf("counts %+v (%v)", got, err)
+	}
+	if got, err := db.LabelCounts(ctx, noon.Add(24*time.Hour)); err != nil || len(got) != 1 || got[0].Placed != 0 || got[0].Waiting == 0 {
+		t.Errorf("counts of later interactions %+v (%v)", got, err)
+	}
 	expectLabelled(t, db, map[string]float64{"int-000001 imported": 1})
 	write(t, db, []LabelChange{yes}, "unchanged")
 	write(t, db, []LabelChange{no}, "corrected")
@@ -223,6 +232,24 @@ func TestManyLabelsGoInSeveralLookups(t *testing.T) {
 	outcomes, err := db.WriteLabels(t.Context(), changes, time.Now())
 	if err != nil || len(outcomes) != n {
 		t.Fatalf("%d outcomes (%v)", len(outcomes), err)
+	}
+	if got := labelled(t, db); len(got) != n {
+		t.Errorf("%d interactions labelled, want %d", len(got), n)
+	}
+}
+
+func TestTheLongestIDsFitALookup(t *testing.T) {
+	db := migratedDB(t)
+	const n = labelChunkBytes/MaxLabelID + 3
+	rows, changes := make([]Evaluation, n), make([]LabelChange, n)
+	for i := range n {
+		rows[i] = evaluation(i)
+		rows[i].InteractionID = fmt.Sprintf("%0*d", MaxLabelID, i)
+		changes[i] = passLabel(rows[i].InteractionID, "ann", true)
+	}
+	insertAll(t, db, evaluationsTable(), rows)
+	if _, err := db.WriteLabels(t.Context(), changes, time.Now()); err != nil {
+		t.Fatal(err)
 	}
 	if got := labelled(t, db); len(got) != n {
 		t.Errorf("%d interactions labelled, want %d", len(got), n)

@@ -49,22 +49,45 @@ func (db *DB) JudgedRows(ctx context.Context, check, version string, from, to ti
 		atSecond("from", from), atSecond("to", to))
 }
 
-// SelectedWeights returns, over every row of a selected interaction in [from, to), the
-// sum of weights, the variance that the sum should have, and the number of rows. Each
-// position of the log counts, as it does in the ledger. FINAL merges in key order and
-// so needs little memory over a whole day.
-func (db *DB) SelectedWeights(ctx context.Context, check string, from, to time.Time) (sw, varSum float64, n uint64, err error) {
-	type sums struct {
-		sw, varSum float64
-		n          uint64
-	}
-	s, err := readOne(ctx, db, query{"monitor_selected_weights", watch, `
-		SELECT sum(1 / pi), sum((1 - pi) / (pi * pi)), count()
-		FROM {{db}}.evaluations FINAL
-		WHERE check = {check:String} AND ts >= {from:DateTime('UTC')} AND ts < {to:DateTime('UTC')} AND repeat = 0`},
-		func(scan func(...any) error) (s sums, err error) { return s, scan(&s.sw, &s.varSum, &s.n) },
-		clickhouse.Named("check", check), atSecond("from", from), atSecond("to", to))
-	return s.sw, s.varSum, s.n, err
+// SelectedSums are sums over the rows of selected interactions, and how they differ from
+// the ledger, minute by minute.
+type SelectedSums struct {
+	SW      float64 // of the weights
+	VarSum  float64 // the variance that SW should have
+	N       uint64  // rows
+	Missing uint64  // selected by the ledger and without a row
+	Surplus uint64  // settled rows above what the ledger selected
+}
+
+// SelectedWeights returns the sums over every row of a selected interaction in [from,
+// to). Each position of the log counts, as it does in the ledger. Rows inserted after
+// settled, by the server's clock, are no surplus: the ledger may count them later. They
+// would also hide what is wrong elsewhere, so each minute is compared by itself. FINAL
+// merges in key order and so needs little memory over a whole day; a row that was
+// written again has the later time.
+func (db *DB) SelectedWeights(ctx context.Context, check string, from, to, settled time.Time) (SelectedSums, error) {
+	return readOne(ctx, db, query{"monitor_selected_weights", watch, `
+		SELECT sum(m_sw), sum(m_var), sum(m_rows),
+		       toUInt64(sum(greatest(m_selected, m_rows) - m_rows)), toUInt64(sum(greatest(m_settled, m_selected) - m_selected))
+		FROM (
+			SELECT minute, sum(sw) AS m_sw, sum(var) AS m_var, sum(rows) AS m_rows, sum(old) AS m_settled, sum(selected) AS m_selected
+			FROM (
+				SELECT toStartOfMinute(ts) AS minute, sum(1 / pi) AS sw, sum((1 - pi) / (pi * pi)) AS var,
+				       count() AS rows, countIf(inserted_at <= {settled:DateTime('UTC')}) AS old, toUInt64(0) AS selected
+				FROM {{db}}.evaluations FINAL
+				WHERE check = {check:String} AND ts >= {from:DateTime('UTC')} AND ts < {to:DateTime('UTC')} AND repeat = 0
+				GROUP BY minute
+				UNION ALL
+				SELECT minute, toFloat64(0), toFloat64(0), toUInt64(0), toUInt64(0), n_selected
+				FROM {{db}}.population_1m FINAL
+				WHERE check = {check:String} AND minute >= {from:DateTime('UTC')} AND minute < {to:DateTime('UTC')}
+			)
+			GROUP BY minute
+		)`},
+		func(scan func(...any) error) (s SelectedSums, err error) {
+			return s, scan(&s.SW, &s.VarSum, &s.N, &s.Missing, &s.Surplus)
+		},
+		clickhouse.Named("check", check), atSecond("from", from), atSecond("to", to), atSecond("settled", settled))
 }
 
 // DetectorStates returns the newest state of each detector of a check version, one per

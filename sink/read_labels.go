@@ -115,6 +115,27 @@ func (db *DB) foundLabels(ctx context.Context, labelled, judged time.Time, limit
 	return labels, places, err
 }
 
+// A LabelCount is how many rows of labels a check has: revisions and removals count too,
+// so it only says whether there is anything to look for.
+type LabelCount struct {
+	Check   string
+	Waiting uint64 // written before any judgement of their interaction
+	Placed  uint64 // of interactions since a time
+}
+
+// LabelCounts counts rows of labels that wait, and of interactions since then. It is
+// cheap, and the other questions about labels are not.
+func (db *DB) LabelCounts(ctx context.Context, since time.Time) ([]LabelCount, error) {
+	return read(ctx, db, query{"monitor_label_counts", watch, `
+		SELECT check, countIf(ts < toDateTime64(86400, 3, 'UTC')), countIf(ts >= toDateTime64(86400, 3, 'UTC'))
+		FROM {{db}}.labels WHERE ts >= {since:DateTime('UTC')} OR ts < toDateTime64(86400, 3, 'UTC')
+		GROUP BY check ORDER BY check`},
+		func(scan func(...any) error) (c LabelCount, err error) {
+			return c, scan(&c.Check, &c.Waiting, &c.Placed)
+		},
+		atSecond("since", since))
+}
+
 // A LabelQueue counts the labels of a check that belong to no judged interaction.
 type LabelQueue struct {
 	Check     string

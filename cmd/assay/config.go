@@ -36,7 +36,7 @@ func (a *app) configCommand() *cobra.Command {
 				if err := a.printJSON(rows); err != nil {
 					return err
 				}
-				return unknownVariables(a.environ)
+				return usageError(unknownVariables(a.environ))
 			}
 			t := newTable(a.out, "variable", "value", "meaning")
 			t.SetColumnConfigs([]table.ColumnConfig{{Number: 3, WidthMax: 70, WidthMaxEnforcer: text.WrapSoft}})
@@ -51,10 +51,7 @@ func (a *app) configCommand() *cobra.Command {
 			if _, err := fmt.Fprintln(a.out, "* differs from its default. NAME_FILE variables hold the path of a file with the secret."); err != nil {
 				return err
 			}
-			if err := unknownVariables(a.environ); err != nil {
-				return errUsage{err}
-			}
-			return nil
+			return usageError(unknownVariables(a.environ))
 		},
 	}
 }

@@ -43,6 +43,30 @@ func TestTheDocumentsNameOnlyWhatExists(t *testing.T) {
 	}
 }
 
+// Links between the documents lead somewhere.
+func TestTheDocumentsLinksLeadSomewhere(t *testing.T) {
+	root, err := testkit.RepositoryRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)]*)?\)`)
+	for _, path := range documents(t, root) {
+		if filepath.Ext(path) != ".md" {
+			continue
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(raw), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
+				name, _ := filepath.Rel(root, path)
+				t.Errorf("%s links to %s: %v", name, m[1], err)
+			}
+		}
+	}
+}
+
 // The README's checks file is one that works.
 func TestTheReadmesChecksFileIsValid(t *testing.T) {
 	root, err := testkit.RepositoryRoot()

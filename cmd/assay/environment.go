@@ -52,6 +52,14 @@ type errUsage struct{ error }
 
 func (e errUsage) Unwrap() error { return e.error }
 
+// usageError marks err, if there is one.
+func usageError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errUsage{err}
+}
+
 // readEnvironment reads every variable and checks all but Kafka's and ClickHouse's,
 // which not every command needs; all faults come at once.
 func readEnvironment(ctx context.Context, environ []string) (environment, error) {
@@ -150,7 +158,7 @@ func unknownVariables(environ []string) error {
 		name, value, _ := strings.Cut(kv, "=")
 		switch {
 		case !strings.HasPrefix(name, prefix), slices.Contains(names, name):
-		case name == "ASSAY_CASES", name == "ASSAY_DATA", name == "ASSAY_KILLS": // of the tests
+		case name == "ASSAY_CASES", name == "ASSAY_DATA": // of the tests
 		case injected.MatchString(name):
 		case strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://"): // Kubernetes, of another service
 		default:

@@ -322,6 +322,10 @@ func parseGate(s string) (gate, error) {
 	return gate{measure, least}, nil
 }
 
+// maxMissing is the share of failed judgements above which a gate says nothing: a judge
+// that is down must not let a build pass on the few answers it gave.
+const maxMissing = 0.2
+
 // report prints the aggregates and holds them against the gate.
 func (a *app) report(o evaluateOptions, evs []evaluators.Evaluator, results [][]evaluators.Result, bad int, g gate) error {
 	sums := make([]aggregate.Summary, len(evs))
@@ -348,6 +352,9 @@ func (a *app) report(o evaluateOptions, evs []evaluators.Evaluator, results [][]
 	for e, s := range sums {
 		if s.PassRate == nil || s.MeanScore == nil {
 			return errGate{fmt.Errorf("%s: no %s: nothing was judged", evs[e].Name(), g.measure), exitTooFew}
+		}
+		if s.Missing > maxMissing {
+			return errGate{fmt.Errorf("%s: %s of the judgements are missing: too little to hold %s against", evs[e].Name(), percent(s.Missing), g.measure), exitTooFew}
 		}
 		value := s.PassRate.Value
 		if g.measure == "mean_score" {

@@ -21,11 +21,32 @@ import (
 type stack struct {
 	judge.Judge
 	config      checks.Judge
+	limiter     *judge.Limiter // nil, like the next two, for a judge that only computes
 	breaker     *judge.Breaker
 	budget      *judge.Budget
 	fingerprint string
 	probe       func(context.Context) error // nil when there is nothing to ask
 	inFlight    int                         // 0: it only computes
+}
+
+// breakerPoll is how often a judgement that waits for a judge looks at its breaker.
+const breakerPoll = 250 * time.Millisecond
+
+// wait returns when the judge may be asked, or with ctx. An outage then holds the
+// records that are in flight, where asking on would shed every one of them. A judge
+// without a probe is let through: only questions can find out that it is back.
+func (st stack) wait(ctx context.Context) error {
+	if st.breaker == nil || st.probe == nil {
+		return nil
+	}
+	for st.breaker.Open() {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(breakerPoll):
+		}
+	}
+	return nil
 }
 
 // stacker builds judges as a checks file configures them.
@@ -125,7 +146,7 @@ func (s *stacker) stack(c checks.Judge) (stack, error) {
 		if err != nil {
 			return st, err
 		}
-		st.breaker, st.budget = br, budget
+		st.limiter, st.breaker, st.budget = l, br, budget
 		j = judge.NewRetry(budget, s.cfg.Retry())
 	}
 	cached, err := judge.NewCache(j, b.Fingerprint(), s.cfg.CacheEntries)

@@ -74,7 +74,7 @@ func TestSIGKILLLosesNothingAndRejudgesNextToNothing(t *testing.T) {
 			t.Fatalf("ASSAY_KILLS=%s: %v", v, err)
 		}
 	}
-	records := 3000 * kills
+	records := 6000 * kills
 	kafka, err := demo.StartKafka(demo.KafkaOptions{Partitions: 4, Topics: []string{killTopic}})
 	if err != nil {
 		t.Fatal(err)

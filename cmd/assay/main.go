@@ -1,8 +1,8 @@
 // Command assay reads logged interactions of AI assistants from Kafka, judges a
 // statistical sample of them and keeps pass rates with honest intervals.
 //
-// One file a command; wire.go builds the parts and worker.go says in which order they
-// end. Nothing here knows how anything works.
+// One file a command; system.go builds the parts and says in which order they end.
+// Nothing here knows how anything works.
 package main
 
 import (
@@ -33,10 +33,8 @@ func main() { os.Exit(run(os.Args[1:])) }
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	go func() {
-		<-ctx.Done()
-		stop() // from here on a signal has its default effect: exit
-	}()
+	// From the first signal on, a signal has its default effect: exit.
+	defer context.AfterFunc(ctx, stop)()
 	cmd := newRoot(os.Environ())
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)

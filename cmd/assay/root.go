@@ -62,7 +62,7 @@ Exit: 0 done, 1 failed, 2 wrong usage or configuration, 3 a stated gate was not 
 	root.AddCommand(
 		a.demoCommand(), a.runCommand(), a.evaluateCommand(), a.aggregateCommand(), a.decodeCommand(), a.whyCommand(),
 		a.validateCommand(), a.migrateCommand(), a.doctorCommand(), a.configCommand(), a.versionCommand(),
-		a.alertsCommand(),
+		a.alertsCommand(), a.labelsCommand(),
 	)
 	root.SuggestionsMinimumDistance = 2
 	for _, c := range root.Commands() {

@@ -85,7 +85,7 @@ func (a *app) run(ctx context.Context, roles, poison []string) error {
 		log.Info("started", "version", version, "roles", strings.Join(roles, ","), "checks", file.Path,
 			"topics", strings.Join(file.Topics(), ","), "clickhouse", store.chosen, "monitor_clock", env.Monitor.Clock)
 		err = sys.run(ctx)
-		log.Info("stopped", "err", err)
+		log.Info("stopped")
 		if errors.Is(err, consumer.ErrRefused) {
 			return errUsage{err} // a name, password or certificate is wrong
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -44,6 +45,8 @@ type system struct {
 	worker  *consumer.Consumer // or nil
 	monitor *monitor.Monitor   // or nil
 	server  *server.Server     // or nil
+
+	breakers sync.Mutex // held while followBreakers looks and acts
 }
 
 // wiring is what a system is made from.
@@ -113,7 +116,7 @@ func (s *system) addWorker(w wiring) error {
 	}
 	judges := make(map[string]pipeline.Judge, len(s.stacks))
 	for name, st := range s.stacks {
-		judges[name] = pipeline.Judge{Judge: st.Judge, InFlight: st.inFlight}
+		judges[name] = pipeline.Judge{Judge: st.Judge, InFlight: st.inFlight, Wait: st.wait}
 	}
 	handler, err := pipeline.New(pipeline.Config{
 		Deadline: w.env.Judge.Deadline, Worker: w.env.Worker, Version: version,
@@ -125,7 +128,7 @@ func (s *system) addWorker(w wiring) error {
 		return err
 	}
 	s.worker, err = consumer.New(w.env.Kafka, w.env.Consumer, w.env.DeadLetter, consumer.Deps{
-		Topics: w.file.Topics(), Handler: handler, Log: w.log.With("part", "consumer"), Reg: s.reg, AcceptPoison: w.poison,
+		Topics: w.file.Topics(), Handler: handler, Log: w.log.With("part", "consumer"), Reg: s.reg, AcceptPoison: w.poison, Share: s.share,
 	})
 	return err
 }
@@ -182,12 +185,25 @@ func (s *system) run(ctx context.Context) error {
 	return nil
 }
 
+// share splits limits of judges between the workers of a group: two with half of the
+// partitions each ask and spend half each.
+func (s *system) share(share float64) {
+	for _, st := range s.stacks {
+		if st.limiter != nil {
+			st.limiter.SetShare(share)
+			st.budget.SetShare(share)
+		}
+	}
+}
+
 // followBreakers pauses fetching while a judge that some check needs is down. It looks
-// at all of them, because changes may arrive out of order.
+// at all of them under a lock, because changes may arrive out of order.
 func (s *system) followBreakers() {
 	if s.worker == nil {
 		return
 	}
+	s.breakers.Lock()
+	defer s.breakers.Unlock()
 	for _, c := range s.file.Checks {
 		if st := s.stacks[c.Judge]; st.breaker != nil && st.breaker.Open() {
 			s.worker.Pause(consumer.PauseJudge)

@@ -1,6 +1,7 @@
 // Cards of checks and alarms. A card is made once and updated, so that a choice, the
 // focus or an opened list is still there after a refresh.
 import { gauge, intervalBar, rateChart, reader } from "./chart.js";
+import { people } from "./people.js";
 import { byId, count, date, el, fill, interval, known, magnitude, percent, sliceName, span } from "./words.js";
 
 export function cards(checks, state, { chosen, redraw, choose }) {
@@ -24,12 +25,13 @@ function make(check, state, redraw, choose) {
         el("div", { class: "rate" }, el("span", { class: "big" }), el("span", { class: "between" })),
         el("p", { class: "quiet counted" }), el("p", { class: "quiet bounds" }),
         el("table", { class: "windows" }, el("caption", { class: "hidden" }, "Pass rate by window"), el("tbody", {})),
-        el("div", { class: "detector" })),
+        el("div", { class: "detector" }),
+        el("div", { class: "detector people", hidden: "" })),
       el("div", { class: "chart" }, el("ul", { class: "legend" }), el("div", { class: "plot" }), el("p", { class: "readout", "aria-live": "polite" }))));
   card.parts = {
     about: card.querySelector(".about"), select, zoom, big: card.querySelector(".big"), between: card.querySelector(".between"),
     counted: card.querySelector(".counted"), bounds: card.querySelector(".bounds"), windows: card.querySelector("tbody"),
-    detector: card.querySelector(".detector"), legend: card.querySelector(".legend"), plot: card.querySelector(".plot"), readout: card.querySelector(".readout"),
+    detector: card.querySelector(".detector"), people: card.querySelector(".people"), legend: card.querySelector(".legend"), plot: card.querySelector(".plot"), readout: card.querySelector(".readout"),
   };
   return card;
 }
@@ -48,6 +50,7 @@ function update(card, check, state, slice) {
   rate(parts, check, main);
   table(parts.windows, windows, main, check.target);
   detector(parts.detector, slice.detector, check, state.quality.snapshot);
+  people(parts.people, slice, check);
   plot(card, check, state, slice);
 }
 

@@ -30,6 +30,11 @@ func (s Spending) add(t Spending) Spending {
 	return Spending{s.USD + t.USD, s.Calls + t.Calls, s.Tokens + t.Tokens}
 }
 
+// times rounds up: a bound that is crossed by rounding is no bound.
+func (s Spending) times(share float64) Spending {
+	return Spending{s.USD * share, int64(math.Ceil(float64(s.Calls) * share)), int64(math.Ceil(float64(s.Tokens) * share))}
+}
+
 func (s Spending) sub(t Spending) Spending {
 	return Spending{max(0, s.USD-t.USD), s.Calls - t.Calls, s.Tokens - t.Tokens}
 }
@@ -53,7 +58,8 @@ type Budget struct {
 
 	mu       sync.Mutex // guards the fields below; a leaf
 	day      int64      // UTC days since 1970; never goes back
-	spent    Spending
+	before   Spending   // today by earlier lives and other processes, as far as it was known at the start
+	spent    Spending   // today by this one
 	reserved Spending
 	share    float64 // of the limits that is this process's
 }
@@ -82,25 +88,21 @@ func (b *Budget) SetShare(share float64) {
 	b.share = min(1, max(0, share))
 }
 
-// Restore counts what an earlier process spent on the day of at: a restart does not
-// begin the day anew.
+// Restore counts what all processes have spent on the day of at: a restart does not
+// begin the day anew. Of that sum this process answers for its share.
 func (b *Budget) Restore(at time.Time, s Spending) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.turn(dayOf(b.deps.Now()))
 	if dayOf(at) == b.day {
-		b.spent = b.spent.add(s)
+		b.before = b.before.add(s)
 		b.deps.Meters.budget(b.ratio())
 	}
 }
 
-// Spent returns what was settled today, without what is still in flight.
-func (b *Budget) Spent() Spending {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.turn(dayOf(b.deps.Now()))
-	return b.spent
-}
+// used is what counts against this process's share of the limits, without what is in
+// flight. Callers hold mu.
+func (b *Budget) used() Spending { return b.before.times(b.share).add(b.spent) }
 
 // Ask implements Judge.
 func (b *Budget) Ask(ctx context.Context, q Question) (Answer, error) {
@@ -152,7 +154,7 @@ func (b *Budget) reserve(r Spending) (day int64, err error) {
 	defer b.mu.Unlock()
 	b.turn(dayOf(now))
 	defer func() { b.deps.Meters.budget(b.ratio()) }() // a new day shows before its first answer
-	after := b.spent.add(b.reserved).add(r)
+	after := b.used().add(b.reserved).add(r)
 	if over(after.USD, b.limits.USD*b.share, b.limits.USD > 0) ||
 		over(float64(after.Calls), float64(b.limits.Calls)*b.share, b.limits.Calls > 0) ||
 		over(float64(after.Tokens), float64(b.limits.Tokens)*b.share, b.limits.Tokens > 0) {
@@ -185,17 +187,17 @@ func (b *Budget) settle(day int64, reserve, actual Spending) {
 // paid for stays paid for. Callers hold mu.
 func (b *Budget) turn(day int64) {
 	if day > b.day {
-		b.day, b.spent, b.reserved = day, Spending{}, Spending{}
+		b.day, b.before, b.spent, b.reserved = day, Spending{}, Spending{}, Spending{}
 	}
 }
 
 // ratio is the share of the nearest limit that is spent. Callers hold mu.
 func (b *Budget) ratio() float64 {
-	ratio := 0.0
+	ratio, used := 0.0, b.used()
 	for _, l := range [][2]float64{
-		{b.spent.USD, b.limits.USD},
-		{float64(b.spent.Calls), float64(b.limits.Calls)},
-		{float64(b.spent.Tokens), float64(b.limits.Tokens)},
+		{used.USD, b.limits.USD},
+		{float64(used.Calls), float64(b.limits.Calls)},
+		{float64(used.Tokens), float64(b.limits.Tokens)},
 	} {
 		if l[1] > 0 && b.share > 0 {
 			ratio = math.Max(ratio, l[0]/(l[1]*b.share))

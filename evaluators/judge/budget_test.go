@@ -88,7 +88,7 @@ func TestTheBudgetIsNeverPassedTogether(t *testing.T) {
 	if shed.Load() == 0 || used < .95 {
 		t.Errorf("%d shed at %.0f%%: want the budget used up and the rest shed", shed.Load(), 100*used)
 	}
-	got := b.Spent()
+	got := settled(b)
 	if got.Calls != calls.Load() || got.Tokens != tokens.Load() || math.Abs(got.USD-usd) > 1e-6 {
 		t.Errorf("the budget counted %+v, the judge $%.6f, %d, %d", got, usd, calls.Load(), tokens.Load())
 	}
@@ -150,7 +150,7 @@ func TestAReserveIsSettledByWhatIsKnown(t *testing.T) {
 		b := budgetOf(t, judgeFunc(func(context.Context, Question) (Answer, error) { return Answer{}, err }),
 			Spending{USD: 10}, price, clockAt(noon))
 		b.Ask(t.Context(), question("x"))
-		if got := b.Spent(); got.Calls != want.Calls || got.Tokens != want.Tokens || math.Abs(got.USD-want.USD) > 1e-12 {
+		if got := settled(b); got.Calls != want.Calls || got.Tokens != want.Tokens || math.Abs(got.USD-want.USD) > 1e-12 {
 			t.Errorf("%s: spent %+v, want %+v", name, got, want)
 		}
 		if b.reserved.Tokens != 0 || b.reserved.Calls != 0 {
@@ -166,6 +166,13 @@ func TestAReserveIsSettledByWhatIsKnown(t *testing.T) {
 	f("shed", &ShedError{Reason: ShedBreaker}, Spending{})
 }
 
+// settled is what a budget has paid, without what is in flight.
+func settled(b *Budget) Spending {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used()
+}
+
 func TestACancelledTryKeepsItsReserve(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	b := budgetOf(t, judgeFunc(func(context.Context, Question) (Answer, error) {
@@ -173,7 +180,7 @@ func TestACancelledTryKeepsItsReserve(t *testing.T) {
 		return Answer{}, ctx.Err()
 	}), Spending{Tokens: 100_000}, Price{}, clockAt(noon))
 	b.Ask(ctx, question("x"))
-	if got := b.Spent(); got.Tokens != 1010 || got.Calls != 1 {
+	if got := settled(b); got.Tokens != 1010 || got.Calls != 1 {
 		t.Errorf("spent %+v, want the reserve: the judge may bill it", got)
 	}
 }
@@ -196,7 +203,7 @@ func TestACancelledWaitCostsNothing(t *testing.T) {
 	if _, err := b.Ask(late, question("x")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v, want the deadline", err)
 	}
-	if got := b.Spent(); got != (Spending{}) {
+	if got := settled(b); got != (Spending{}) {
 		t.Errorf("spent %+v", got)
 	}
 }
@@ -214,12 +221,30 @@ func TestARestartAndAShareKeepTheDaysLimit(t *testing.T) {
 	b := budgetOf(t, costs(Usage{}), Spending{Calls: 10}, Price{}, clockAt(noon))
 	b.Restore(noon.Add(-time.Hour), Spending{Calls: 7})
 	b.Restore(noon.Add(-24*time.Hour), Spending{Calls: 1000}) // yesterday's
-	b.SetShare(.8)
+	b.SetShare(.5)
+	// Half of the ten is this process's, and half of the seven was.
 	for i := range 3 {
 		_, err := b.Ask(t.Context(), question("x"))
 		if want := i >= 1; isShed(err) != want {
-			t.Errorf("call %d after 7 of 8: %v", i+1, err)
+			t.Errorf("call %d after 4 of 5: %v", i+1, err)
 		}
+	}
+}
+
+// Four workers start on a day of which nothing is spent and share its limit.
+func TestSharesOfOneBudgetAddUpToIt(t *testing.T) {
+	asked := 0
+	for range 4 {
+		b := budgetOf(t, costs(Usage{}), Spending{Calls: 100}, Price{}, clockAt(noon))
+		b.SetShare(.25)
+		for range 100 {
+			if _, err := b.Ask(t.Context(), question("x")); err == nil {
+				asked++
+			}
+		}
+	}
+	if asked != 100 {
+		t.Errorf("%d calls of a budget of 100", asked)
 	}
 }
 

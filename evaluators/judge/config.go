@@ -9,7 +9,7 @@ import (
 // Config is the ASSAY_JUDGE_ part of the environment: how patient we are with every
 // judge. What a judge is, and what it may cost, stands in the checks file.
 type Config struct {
-	Deadline     time.Duration `env:"DEADLINE, default=60s" help:"one interaction's judging at most: queueing, every try and every pause included"`
+	Deadline     time.Duration `env:"DEADLINE, default=60s" help:"one interaction's judging at most, from its slot on: rate limits, every try and every pause included"`
 	Timeout      time.Duration `env:"TIMEOUT, default=20s" help:"one try at most"`
 	Attempts     int           `env:"ATTEMPTS, default=4" help:"tries per question inside the deadline, the first included"`
 	PauseBase    time.Duration `env:"PAUSE_BASE, default=250ms" help:"longest pause before the second try; it doubles with every further one"`

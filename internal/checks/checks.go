@@ -9,14 +9,13 @@ import (
 type File struct {
 	Path       string
 	Dimensions []string            // names of the columns of every row's slice, in order
-	MaxValues  int                 // values listed per dimension by readers
 	Slices     []interaction.Slice // declared: exported and alarmed on, beside all
 	Sources    []Source
 	Judges     []Judge // in the file's order
 	Checks     []Check // in the file's order
 	Alerts     Alerts
 	Privacy    Privacy
-	Hash       string // of everything that can change a decision: the ledger's segments are counted under it
+	Hash       string // of everything here that can change a decision: with the decoder's fingerprint the ledger's segments stand under it
 }
 
 // Source is a topic and how its records are read.
@@ -39,7 +38,7 @@ type Judge struct {
 	APIKeyEnv         string // the environment variable that holds the key
 	Model             string
 	Method            string // logprobs, structured; as the kind allows
-	MaxInFlight       int
+	MaxInFlight       int    // 0 for embedded, as are the next three: it computes here and is free
 	RequestsPerMinute int
 	Price             *Price
 	Budget            Budget

@@ -15,11 +15,7 @@ const (
 	KindSimulated = "simulated"
 )
 
-// A language model is waited for, the embedded judge computes.
-const (
-	defaultInFlight  = 200
-	embeddedInFlight = 16
-)
+const defaultInFlight = 200
 
 func identifier() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`) }
 
@@ -62,17 +58,11 @@ func (l *loader) judge(name string, m *mapping) Judge {
 			l.fault(at, "%s: kind %q%s; want openai or embedded", where, kind, nearest(kind, []string{KindOpenAI, KindEmbedded}))
 		}
 	}
-	j.MaxInFlight = defaultInFlight
 	if j.Kind == KindEmbedded {
-		j.MaxInFlight = embeddedInFlight
+		l.noLimits(m)
+	} else {
+		l.limits(&j, m)
 	}
-	if v, ok := l.whole(m.take("max_in_flight"), where+": max_in_flight", 1, 100_000); ok {
-		j.MaxInFlight = int(v)
-	}
-	if v, ok := l.whole(m.take("requests_per_minute"), where+": requests_per_minute", 1, 100_000_000); ok {
-		j.RequestsPerMinute = int(v)
-	}
-	l.budget(&j, m)
 	switch j.Kind {
 	case KindOpenAI:
 		l.openAI(&j, m)
@@ -87,6 +77,29 @@ func (l *loader) judge(name string, m *mapping) Judge {
 		m.done("judges")
 	}
 	return j
+}
+
+// limits reads what bounds the use of a judge.
+func (l *loader) limits(j *Judge, m *mapping) {
+	j.MaxInFlight = defaultInFlight
+	if v, ok := l.whole(m.take("max_in_flight"), m.where+": max_in_flight", 1, 100_000); ok {
+		j.MaxInFlight = int(v)
+	}
+	if v, ok := l.whole(m.take("requests_per_minute"), m.where+": requests_per_minute", 1, 100_000_000); ok {
+		j.RequestsPerMinute = int(v)
+	}
+	l.budget(j, m)
+}
+
+// noLimits refuses what would do nothing for the embedded judge.
+func (l *loader) noLimits(m *mapping) {
+	for _, e := range m.entries {
+		switch e.name {
+		case "max_in_flight", "requests_per_minute", "price", "budget":
+			m.taken = append(m.taken, e.name) // has its own fault here
+			l.fault(e.key, "%s: %s: a judge of kind embedded computes in this process and costs nothing, so there is nothing to bound; remove the key", m.where, e.name)
+		}
+	}
 }
 
 func (l *loader) openAI(j *Judge, m *mapping) {
@@ -150,7 +163,7 @@ func (l *loader) budget(j *Judge, m *mapping) {
 			b.done("budget")
 		}
 	}
-	if j.Kind == KindEmbedded || j.Kind == KindSimulated {
+	if j.Kind == KindSimulated {
 		if j.Price != nil {
 			l.fault(m.at("price"), "%s: price: a judge of kind %s costs nothing; remove the key", where, j.Kind)
 		}

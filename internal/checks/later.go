@@ -10,6 +10,8 @@ func later(scope, key string) (string, bool) {
 		return "books of references come" + version, true
 	case "golden":
 		return "golden sets come" + version, true
+	case "max_values":
+		return "the cap on listed values comes" + version, true
 	case "max_series", "export_levels":
 		return "the exporter's own limits come" + version, true
 	case "sources.turn", "sources.join_wait", "sources.join_context",
@@ -29,7 +31,7 @@ func later(scope, key string) (string, bool) {
 		return "floors, caps and rules of sampling come" + version, true
 	case "alert.burn", "alert.below_target", "alert.baseline", "alert.window":
 		return "alerts without a declared target and burn rates come" + version, true
-	case "checks.repeat", "checks.dialect", "checks.options", "checks.max_input_runes", "checks.orders", "checks.map":
+	case "checks.repeat", "checks.options", "checks.max_input_runes", "checks.orders", "checks.map":
 		return "options of evaluators come" + version, true
 	case "privacy.encrypt", "privacy.keep", "privacy.text_days":
 		return "this setting of privacy comes" + version, true

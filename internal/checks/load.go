@@ -91,7 +91,6 @@ type loader struct {
 
 const (
 	maxDimensions     = 8
-	defaultMaxValues  = 50
 	defaultFalseAlarm = 4
 )
 
@@ -159,10 +158,6 @@ func (l *loader) dimensions(m *mapping) {
 		default:
 			l.file.Dimensions = append(l.file.Dimensions, name)
 		}
-	}
-	l.file.MaxValues = defaultMaxValues
-	if v, ok := l.whole(m.take("max_values"), "max_values", 1, 1000); ok {
-		l.file.MaxValues = int(v)
 	}
 }
 

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"assay/evaluators/judge/embedded"
+	"assay/evaluators/judge/openai"
 	"assay/internal/interaction"
+	"assay/internal/interaction/decode"
 )
 
 func parse(t *testing.T, text string, options ...Option) *File {
@@ -32,7 +35,7 @@ func TestTheExampleIsAValidFileWithItsDefaults(t *testing.T) {
 	if fmt.Sprint(c.Pass) != "[agree]" || c.Sample.Salt != "experts" || c.Reference.Field != "expected" || c.Alert.Severity != "ticket" || c.Alert.Close != "auto" {
 		t.Errorf("%+v", c)
 	}
-	if f.Alerts.MaxFalseAlarmsPerYear != 4 || f.Privacy.StoreText != "excerpt" || f.MaxValues != 50 || len(f.Hash) != 16 || len(c.Version) != 16 || len(f.Notes()) != 0 {
+	if f.Alerts.MaxFalseAlarmsPerYear != 4 || f.Privacy.StoreText != "excerpt" || len(f.Hash) != 16 || len(c.Version) != 16 || len(f.Notes()) != 0 {
 		t.Errorf("%+v", f)
 	}
 	if got := fmt.Sprint(f.Sources[0].Fields); got != `map[attributes.market:request.headers["x-market"] expected:metadata.approved_answer]` {
@@ -88,6 +91,8 @@ func TestFaultsPointAtTheirPlace(t *testing.T) {
 	f("version: 1\n", "", `1:1: checks file: version is missing; want 1`)
 	f("version: 1", "version: 1\nslice: []", `2:1: checks file: unknown key slice (did you mean slices?); want version`)
 	f("version: 1", "version: 1\ngolden: { file: g }", `2:1: golden: golden sets come with a later version of Assay; remove the key`)
+	f("version: 1", "version: 1\nmax_values: 50", `2:1: max_values: the cap on listed values comes with a later version of Assay; remove the key`)
+	f("judge: m", "judge: m\n    dialect: x", `10:5: check c: dialect: `)
 	f("version: 1", "version: 1\nversion: 1", `2:1: checks file: version stands here twice`)
 	f("version: 1", "version: 1\ndimensions: [app, window]", `2:19: dimensions: window is a label of Assay's own`)
 	f("version: 1", "version: 1\ndimensions: [App]", `2:14: dimensions: "App"; want small letters`)
@@ -221,7 +226,6 @@ func TestVersionsChangeWithWhatChangesAVerdictAndNothingElse(t *testing.T) {
 	f("Polite.", "Polite!", true, true)
 	f("model: x", "model: y", true, true)
 	f("method: logprobs", "method: structured", true, true)
-	f("http://h/v1", "http://g/v1", true, true)
 	f("judge: m", "judge: m\n    pass: 0.6", true, true)
 	f("judge: m", "judge: m\n    empty_output: fail", true, true)
 	// the default written out is the same check
@@ -237,7 +241,59 @@ func TestVersionsChangeWithWhatChangesAVerdictAndNothingElse(t *testing.T) {
 	// what only reports changes neither
 	f("judge: m", "judge: m\n    alert: { target: 0.9 }", false, false)
 	f("calls_per_day: 10", "calls_per_day: 11", false, false)
+	// a gateway that moves is the same judge
+	f("http://h/v1", "https://gateway.example/llm/v1", false, false)
+	f("method: logprobs", "method: logprobs, api_key_env: K", false, false)
 	f("version: 1", "version: 1\nalerts: { max_false_alarms_per_year: 2 }", false, false)
+}
+
+func TestAVersionChangesWithWhatTheJudgeAsksWith(t *testing.T) {
+	f := func(j Judge, asksWith string) {
+		t.Helper()
+		if asksWith == "" || j.Fingerprint() != j.fingerprint(asksWith) || j.Fingerprint() == j.fingerprint(asksWith+"x") {
+			t.Errorf("%s: %s does not stand for %q", j.Kind, j.Fingerprint(), asksWith)
+		}
+	}
+	f(Judge{Kind: KindOpenAI, Model: "x", Method: "logprobs"}, openai.SheetVersion)
+	f(Judge{Kind: KindEmbedded}, embedded.WeightsVersion())
+	f(Judge{Kind: KindEmbedded, AbstainLow: true}, embedded.WeightsVersion())
+	if (Judge{Kind: KindEmbedded, AbstainLow: true}).Fingerprint() == (Judge{Kind: KindEmbedded}).Fingerprint() {
+		t.Error("abstention does not change the fingerprint")
+	}
+	if (Judge{Kind: KindOpenAI}).Fingerprint() == (Judge{Kind: KindSimulated}).Fingerprint() {
+		t.Error("the kind does not change the fingerprint")
+	}
+}
+
+// A limit that does nothing would pass for one.
+func TestTheEmbeddedJudgeTakesNoLimits(t *testing.T) {
+	for _, key := range []string{"max_in_flight: 4", "requests_per_minute: 60", "price: { input_per_million: 1, output_per_million: 1 }", "budget: { calls_per_day: 10 }"} {
+		text := strings.Replace(base(), `judges:
+`, "judges:\n  e: { kind: embedded, "+key+" }\n", 1)
+		_, err := Parse("a.yaml", []byte(text))
+		name, _, _ := strings.Cut(key, ":")
+		want := "a.yaml:4:24: judge e: " + name + ": a judge of kind embedded computes in this process and costs nothing, so there is nothing to bound; remove the key"
+		if err == nil || err.Error() != want {
+			t.Errorf("%s\n got  %v\n want %s", key, err, want)
+		}
+	}
+	if f := parse(t, strings.Replace(base(), "judges:\n", "judges:\n  e: { kind: embedded }\n", 1)); f.Judges[0].MaxInFlight != 0 {
+		t.Errorf("%+v", f.Judges[0])
+	}
+}
+
+// Every format can be named, so the example must not list some as if they were all.
+func TestEveryFormatCanBeNamed(t *testing.T) {
+	for _, format := range decode.Formats() {
+		if f := parse(t, strings.Replace(base(), "topic: t", "topic: t, format: "+format, 1)); f.Sources[0].Format != format {
+			t.Errorf("%s: %+v", format, f.Sources[0])
+		}
+	}
+	_, line, _ := strings.Cut(string(Example()), "format: auto")
+	line, _, _ = strings.Cut(line, "\n")
+	if !strings.Contains(line, "auto, or a name of docs/formats.md") {
+		t.Errorf("the example says %q", line)
+	}
 }
 
 func TestTextsComeFromTheFileOrTheRecord(t *testing.T) {

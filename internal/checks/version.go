@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"assay/evaluators"
+	"assay/evaluators/judge/embedded"
+	"assay/evaluators/judge/openai"
 	"assay/internal/interaction"
 )
 
@@ -20,13 +22,27 @@ func (c Check) Settings() evaluators.Settings {
 	}
 }
 
-// Fingerprint identifies the judge as configured: what it answers may change when this
-// does. Limits, price and key do not belong to it.
-func (j Judge) Fingerprint() string {
+// Fingerprint identifies the judge as configured and what it asks with: what it answers
+// may change when this does. Limits, price and key do not belong to it, nor does the
+// address: a gateway that moves must not start a new series.
+func (j Judge) Fingerprint() string { return j.fingerprint(j.asksWith()) }
+
+func (j Judge) fingerprint(asksWith string) string {
 	return hash(struct {
-		Kind, BaseURL, Model, Method string
-		AbstainLow                   bool
-	}{j.Kind, j.BaseURL, j.Model, j.Method, j.AbstainLow})
+		Kind, Model, Method, AsksWith string
+		AbstainLow                    bool
+	}{j.Kind, j.Model, j.Method, asksWith, j.AbstainLow})
+}
+
+// asksWith is the version of what this program puts between a question and its answer.
+func (j Judge) asksWith() string {
+	switch j.Kind {
+	case KindOpenAI:
+		return openai.SheetVersion
+	case KindEmbedded:
+		return embedded.WeightsVersion()
+	}
+	return ""
 }
 
 // version is a hash of everything in a check that can change a verdict. Its name, its
@@ -40,8 +56,9 @@ func version(d evaluators.Definition, c Check, j Judge) string {
 	}{d, c.Criteria, c.Reference, j.Fingerprint()})
 }
 
-// hash is of everything that can change a decision: the ledger's segments are counted
-// under it, so it must change whenever a re-count could come out differently.
+// hash is of everything in the file that can change a decision: the ledger's segments
+// are counted under it and the decoder's fingerprint, so it must change whenever a
+// re-count could come out differently.
 func (f *File) hash() string {
 	type decision struct {
 		Name, Version, When, Salt string

@@ -79,10 +79,32 @@ type LabelQueue struct {
 	Unmatched uint64 `json:"unmatched"` // older than 7 days: given up
 }
 
+// A labelStock is what a round finds of labels before it asks more about them. Most
+// checks have none, and the questions are dear.
+type labelStock struct {
+	waiting bool
+	checks  map[string]bool // with rows of labels that a window may hold
+}
+
 // placeLabels moves labels to judgements that came after them. It goes before the
 // rollup, so that their minutes are dirty in the same round.
-func (m *Monitor) placeLabels(ctx context.Context, server time.Time) error {
-	labelled := server.Add(-placeWithin)
+func (m *Monitor) placeLabels(ctx context.Context, v view) (labelStock, error) {
+	stock := labelStock{checks: map[string]bool{}}
+	counts, err := m.store.LabelCounts(ctx, v.now.Add(-calibrationSpans[len(calibrationSpans)-1].length))
+	if err != nil {
+		return stock, fmt.Errorf("rows of labels: %w", err)
+	}
+	for _, c := range counts {
+		stock.waiting = stock.waiting || c.Waiting > 0
+		stock.checks[c.Check] = true // those that wait may find their place now
+	}
+	if !stock.waiting {
+		// A label that comes to wait is newer than this, and so is its judgement, but for
+		// the lookback.
+		m.labelsTo, m.labelsKnown = v.server, true
+		return stock, nil
+	}
+	labelled := v.server.Add(-placeWithin)
 	// Before the first round of a process anything may have been judged meanwhile.
 	judged := labelled
 	if m.labelsKnown {
@@ -90,27 +112,30 @@ func (m *Monitor) placeLabels(ctx context.Context, server time.Time) error {
 	}
 	n, err := m.store.PlaceLabels(ctx, labelled, judged)
 	if err != nil {
-		return fmt.Errorf("labels that wait: %w", err)
+		return stock, fmt.Errorf("labels that wait: %w", err)
 	}
 	if n > 0 {
 		m.log.Info("labels found their interactions", "labels", n)
 	}
-	m.labelsTo, m.labelsKnown = server, true
-	return nil
+	m.labelsTo, m.labelsKnown = v.server, true
+	return stock, nil
 }
 
 // calibrateAll holds every state against people, and counts the labels that have none.
-func (m *Monitor) calibrateAll(ctx context.Context, v view, states []Check) error {
+func (m *Monitor) calibrateAll(ctx context.Context, v view, labels labelStock, states []Check) error {
 	next := make(map[string]calibrated, len(m.calibrations)) // without sets that are gone
 	for _, c := range m.file.Checks {
-		if v.now.IsZero() {
-			break
+		if v.now.IsZero() || !labels.checks[c.Name] {
+			continue
 		}
 		if err := m.calibrate(ctx, c, v.now, states, next); err != nil {
 			return err
 		}
 	}
 	m.calibrations = next
+	if !labels.waiting {
+		return nil
+	}
 	return m.queues(ctx, v.server, states)
 }
 

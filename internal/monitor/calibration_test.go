@@ -12,6 +12,10 @@ import (
 	"assay/sink"
 )
 
+func (m *memory) LabelCounts(context.Context, time.Time) ([]sink.LabelCount, error) {
+	return []sink.LabelCount{{Check: "refund", Waiting: 1, Placed: uint64(len(m.labelled))}}, m.call("LabelCounts")
+}
+
 func (m *memory) PlaceLabels(context.Context, time.Time, time.Time) (int, error) {
 	return 0, m.call("PlaceLabels")
 }

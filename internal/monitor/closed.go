@@ -6,20 +6,62 @@ import (
 	"assay/sink"
 )
 
-// active reports whether a partition still holds minutes open: its ledger got rows
-// within idle of the server's clock.
-func active(p sink.LogTime, server time.Time, idle time.Duration) bool {
-	return server.Sub(p.InsertedAt) <= idle
+// firstLogTime is the first timestamp that is taken for a time: Kafka shows 0 or -1 for
+// records that have none.
+var firstLogTime = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// A doubt is why a partition's newest timestamp is not taken as it is.
+type doubt string
+
+const (
+	doubtFuture  doubt = "future"  // ahead of the server's clock, and cut to it
+	doubtNoTime  doubt = "no_time" // before firstLogTime, so the partition counts nowhere
+	doubtNothing doubt = ""        // none
+)
+
+var doubts = [...]doubt{doubtFuture, doubtNoTime}
+
+func doubtOf(p sink.LogTime, server time.Time) doubt {
+	switch {
+	case p.LogTime.After(server):
+		return doubtFuture
+	case p.LogTime.Before(firstLogTime):
+		return doubtNoTime
+	default:
+		return doubtNothing
+	}
 }
 
-// closedUntil is the end of the last closed minute. A minute is closed when the newest
+// believed returns the partitions whose time may decide. Producers write most
+// timestamps, so they are evidence of how far the log has come only up to now: one
+// record from next week would close a week of minutes that nobody has read.
+func believed(partitions []sink.LogTime, server time.Time) []sink.LogTime {
+	kept := make([]sink.LogTime, 0, len(partitions))
+	for _, p := range partitions {
+		switch doubtOf(p, server) {
+		case doubtNoTime:
+			continue
+		case doubtFuture:
+			p.LogTime = server
+		}
+		kept = append(kept, p)
+	}
+	return kept
+}
+
+// active reports whether a partition still holds minutes open: it has a time and its
+// ledger got rows within idle of the server's clock.
+func active(p sink.LogTime, server time.Time, idle time.Duration) bool {
+	return doubtOf(p, server) != doubtNoTime && server.Sub(p.InsertedAt) <= idle
+}
+
+// closedUntil is the end of the last closed minute, of believed partitions. A minute is closed when the newest
 // timestamp of every active partition's log is at least grace past its end; with no
 // active partition, when it ended before the newest timestamp of all. It is the zero
 // time while there is no log.
 //
 // The log decides and not the clock, so that an outage, a backlog or a day simulated in
-// two minutes reads the same rows in the same order. Timestamps are the log's, so a
-// record that claims to come from next week closes nothing.
+// two minutes reads the same rows in the same order.
 func closedUntil(partitions []sink.LogTime, server time.Time, idle, grace time.Duration) time.Time {
 	var slowest, newest time.Time
 	for _, p := range partitions {
@@ -40,7 +82,7 @@ func closedUntil(partitions []sink.LogTime, server time.Time, idle, grace time.D
 	}
 }
 
-// newestLogTime is the event clock; zero while there is no log.
+// newestLogTime is the event clock, of believed partitions; zero while there is no log.
 func newestLogTime(partitions []sink.LogTime) time.Time {
 	var newest time.Time
 	for _, p := range partitions {

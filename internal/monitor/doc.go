@@ -2,10 +2,11 @@
 // intervals, drift alarms, and the numbers that say whether either can be believed.
 //
 // It works in rounds. Each recomputes the minutes that got new rows, reads the rows of
-// newly closed minutes into the drift detectors, opens and closes alarms, and builds a
-// Snapshot that never changes; the exporter, the page and the commands read only that.
-// A round that fails leaves the snapshot of the round before, which disappears from
-// the exporter when it grows old, and changes no detector.
+// newly closed minutes into the drift detectors, opens and closes alarms, holds the judge
+// against people's labels, and builds a Snapshot that never changes; the exporter, the
+// page and the commands read only that. A round that fails leaves the snapshot of the
+// round before, which disappears from the exporter when it grows old, and changes no
+// detector.
 //
 // It promises: the same rows give the same numbers, after any restart and beside any
 // second monitor (keys are deterministic, tables replace). A detector reads a row at
@@ -17,6 +18,6 @@
 //
 // Open monitor.go first (a round), then closed.go (which minutes are finished),
 // rollup.go, detector.go (one detector), drift.go (all of them), alarms.go (opening and
-// closing), windows.go (estimates), integrity.go (the checks on ourselves), snapshot.go
+// closing), windows.go (estimates), calibration.go (the judge against people), integrity.go (the checks on ourselves), snapshot.go
 // and exporter.go (what is shown).
 package monitor

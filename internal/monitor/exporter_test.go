@@ -40,8 +40,8 @@ func labelsOf(m *dto.Metric) string {
 
 func TestTheExporterShowsTheSnapshot(t *testing.T) {
 	w := newWorld(t, newMemory(), aFile(.90, .02, .5, 4, "app=support", "app=sales,model=m1"))
-	if n := len(gathered(t, w)); n != len(steps)+1 {
-		t.Errorf("%d series before the first round, want the errors by step and the dirty minutes only", n)
+	if n := len(gathered(t, w)); n != len(steps)+len(doubts)+1 {
+		t.Errorf("%d series before the first round, want the errors by step, the log times out of range and the dirty minutes only", n)
 	}
 	w.load(time.Hour, batch{check: "refund", slice: sliceOf("app=support,model=m1"), pi: .5, ok: 80, pass: 60, failed: 20})
 	w.pass(10 * time.Minute)

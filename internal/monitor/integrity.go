@@ -13,16 +13,25 @@ import (
 // integritySpan is how much of the closed log is checked.
 const integritySpan = 24 * time.Hour
 
+// ledgerDelay is how much later than its rows a ledger may count them, at least: the
+// interaction's other judgements have their deadline and the block waits for a commit.
+const ledgerDelay = 5 * time.Minute
+
 // integrity compares the ledger with itself and with the rows, over the closed minutes
 // of the last 24 hours: both identities of conservation and the sampling check. A
 // check's rows are read raw, so this is done when the closed bound moved and not every
 // round.
-func (m *Monitor) integrity(ctx context.Context, c checks.Check, closed time.Time) (*Integrity, error) {
+//
+// Rows are durable before the ledger that counts them, also in closed minutes when
+// events come late. So the ledger never counts a row that is not there yet, but a row
+// may be there uncounted: it is a surplus only once it has lain for the ledger's delay.
+func (m *Monitor) integrity(ctx context.Context, c checks.Check, v view) (*Integrity, error) {
+	closed, settled := v.closed, v.server.Add(-max(m.cfg.Lookback, ledgerDelay))
 	from := closed.Add(-integritySpan)
 	if begun := m.begun[c.Name]; begun.After(from) {
 		from = begun
 	}
-	r, err := m.compare(ctx, c.Name, from, closed)
+	r, err := m.compare(ctx, c.Name, from, closed, settled)
 	if err != nil || r.Interactions == r.Decided {
 		return r, err
 	}
@@ -37,11 +46,12 @@ func (m *Monitor) integrity(ctx context.Context, c checks.Check, closed time.Tim
 	if !begun.Before(closed) {
 		return nil, nil
 	}
-	return m.compare(ctx, c.Name, begun, closed)
+	return m.compare(ctx, c.Name, begun, closed, settled)
 }
 
-// compare counts both sides of each identity between from and to.
-func (m *Monitor) compare(ctx context.Context, check string, from, to time.Time) (*Integrity, error) {
+// compare counts both sides of each identity between from and to. Rows inserted since
+// settled need not be in the ledger yet.
+func (m *Monitor) compare(ctx context.Context, check string, from, to, settled time.Time) (*Integrity, error) {
 	where := func(err error) error {
 		return fmt.Errorf("integrity of check %s from %s to %s: %w", check, from, to, err)
 	}
@@ -53,11 +63,11 @@ func (m *Monitor) compare(ctx context.Context, check string, from, to time.Time)
 	if err != nil {
 		return nil, where(err)
 	}
-	sw, varSum, rows, err := m.store.SelectedWeights(ctx, check, from, to)
+	rows, err := m.store.SelectedWeights(ctx, check, from, to, settled)
 	if err != nil {
 		return nil, where(err)
 	}
-	r := Integrity{From: from, To: to, Rows: rows}
+	r := Integrity{From: from, To: to, Rows: rows.N}
 	for _, p := range interactions {
 		r.Interactions += p.Interactions
 	}
@@ -67,9 +77,9 @@ func (m *Monitor) compare(ctx context.Context, check string, from, to time.Time)
 		r.Selected += p.Selected
 		population += p.Selected + p.SampledOut
 	}
-	r.Gap = apart(r.Interactions, r.Decided) + apart(r.Selected, r.Rows)
-	if population > 0 || rows > 0 {
-		z, err := stats.SamplingZ(sw, varSum, float64(population))
+	r.Gap = apart(r.Interactions, r.Decided) + rows.Missing + rows.Surplus
+	if population > 0 || rows.N > 0 {
+		z, err := stats.SamplingZ(rows.SW, rows.VarSum, float64(population))
 		if err != nil {
 			return nil, where(err)
 		}

@@ -23,6 +23,8 @@ type memory struct {
 	quality    map[string]map[time.Time][]sink.Evaluation // what was rolled up
 	population map[string]map[time.Time][]sink.Population
 	logTime    time.Time
+	others     []sink.LogTime                // of further partitions
+	inserted   map[uint64]time.Time          // by a row's offset
 	states     map[string]sink.DetectorState // by check, version, slice and detector
 	alarms     map[string]sink.Alarm
 	labelled   []sink.LabelledRow
@@ -37,7 +39,7 @@ func newMemory() *memory {
 		clock: time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC),
 		rows:  map[string]map[time.Time][]sink.Evaluation{}, dirty: map[string]map[time.Time]bool{}, dirtyCells: map[string]map[time.Time]bool{},
 		quality: map[string]map[time.Time][]sink.Evaluation{}, population: map[string]map[time.Time][]sink.Population{},
-		states: map[string]sink.DetectorState{}, alarms: map[string]sink.Alarm{}, refuse: map[string]int{},
+		inserted: map[uint64]time.Time{}, states: map[string]sink.DetectorState{}, alarms: map[string]sink.Alarm{}, refuse: map[string]int{},
 	}
 }
 
@@ -64,6 +66,7 @@ func under[V any](m map[string]map[time.Time]V, check string) map[time.Time]V {
 
 func (m *memory) put(_ testing.TB, rows []sink.Evaluation, cells []sink.Population) {
 	for _, r := range rows {
+		m.inserted[r.Offset] = m.clock
 		minute := r.Time.Truncate(time.Minute)
 		under(m.rows, r.Check)[minute] = append(under(m.rows, r.Check)[minute], r)
 		under(m.dirty, r.Check)[minute] = true
@@ -86,7 +89,8 @@ func (m *memory) LogTimes(context.Context) ([]sink.LogTime, error) {
 	if m.logTime.IsZero() {
 		return nil, m.call("LogTimes")
 	}
-	return []sink.LogTime{{Topic: "log", LogTime: m.logTime, InsertedAt: m.clock}}, m.call("LogTimes")
+	own := sink.LogTime{Topic: "log", LogTime: m.logTime, InsertedAt: m.clock}
+	return append([]sink.LogTime{own}, m.others...), m.call("LogTimes")
 }
 
 func (m *memory) LastRollup(context.Context) (time.Time, error) {
@@ -262,15 +266,32 @@ func (m *memory) PopulationSums(_ context.Context, check string, from, to time.T
 	return out, m.call("PopulationSums")
 }
 
-func (m *memory) SelectedWeights(_ context.Context, check string, from, to time.Time) (sw, varSum float64, n uint64, err error) {
+func (m *memory) SelectedWeights(_ context.Context, check string, from, to, settled time.Time) (s sink.SelectedSums, err error) {
+	rows, old, selected := map[time.Time]uint64{}, map[time.Time]uint64{}, map[time.Time]uint64{}
+	for _, minute := range minutesOf(m.population[check], from, to) {
+		for _, c := range m.population[check][minute] {
+			if c.Decision == "selected" {
+				selected[minute] += c.N
+			}
+		}
+		rows[minute] += 0 // a minute of the ledger is one without rows too
+	}
 	for _, minute := range minutesOf(m.rows[check], from, to) {
 		for _, r := range m.rows[check][minute] {
-			sw += 1 / r.Pi
-			varSum += (1 - r.Pi) / (r.Pi * r.Pi)
-			n++
+			s.SW += 1 / r.Pi
+			s.VarSum += (1 - r.Pi) / (r.Pi * r.Pi)
+			s.N++
+			rows[minute]++
+			if !m.inserted[r.Offset].After(settled) {
+				old[minute]++
+			}
 		}
 	}
-	return sw, varSum, n, m.call("SelectedWeights")
+	for minute, n := range rows {
+		s.Missing += max(selected[minute], n) - n
+		s.Surplus += max(old[minute], selected[minute]) - selected[minute]
+	}
+	return s, m.call("SelectedWeights")
 }
 
 func (m *memory) JudgedRows(_ context.Context, check, version string, from, to time.Time) ([]sink.JudgedRow, error) {

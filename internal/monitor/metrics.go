@@ -23,9 +23,10 @@ const (
 var steps = [...]step{stepLedger, stepLabels, stepRollup, stepDrift, stepAlarms, stepWindows, stepPeople, stepIntegrity}
 
 type metrics struct {
-	dirty   prometheus.Gauge
-	errors  *prometheus.CounterVec   // by step
-	seconds *prometheus.HistogramVec // by step
+	dirty      prometheus.Gauge
+	outOfRange *prometheus.CounterVec   // by doubt
+	errors     *prometheus.CounterVec   // by step
+	seconds    *prometheus.HistogramVec // by step
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
@@ -34,6 +35,10 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Name: "assay_monitor_dirty_minutes",
 			Help: "Minutes (per check and table) that the last round recomputed.",
 		}),
+		outOfRange: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "assay_monitor_log_times_out_of_range_total",
+			Help: "Partitions, counted in every round, whose newest Kafka timestamp is ahead of ClickHouse's clock (future: cut to it) or from before 2000 (no_time: ignored).",
+		}, []string{"reason"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "assay_monitor_refresh_errors_total",
 			Help: "Rounds that ended at this step with an error.",
@@ -47,11 +52,14 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			NativeHistogramMinResetDuration: time.Hour,
 		}, []string{"step"}),
 	}
+	for _, d := range doubts {
+		m.outOfRange.WithLabelValues(string(d))
+	}
 	for _, s := range steps {
 		m.errors.WithLabelValues(string(s))
 		m.seconds.WithLabelValues(string(s))
 	}
-	for _, c := range []prometheus.Collector{m.dirty, m.errors, m.seconds} {
+	for _, c := range []prometheus.Collector{m.dirty, m.outOfRange, m.errors, m.seconds} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}

@@ -55,10 +55,10 @@ type Monitor struct {
 // in it is durable, and the rollup runs after it was read: so the minutes it closes are
 // complete in the tables that the round reads.
 type view struct {
-	server     time.Time // ClickHouse's clock
-	now        time.Time // what windows end at
-	closed     time.Time // end of the last closed minute
-	partitions []sink.LogTime
+	server     time.Time      // ClickHouse's clock
+	now        time.Time      // what windows end at
+	closed     time.Time      // end of the last closed minute
+	partitions []sink.LogTime // as the ledger has them
 }
 
 // New checks its arguments, registers metrics and starts nothing; Run does the work.
@@ -121,6 +121,7 @@ func (m *Monitor) Round(ctx context.Context) error {
 	}
 	var (
 		v       view
+		labels  labelStock
 		after   map[string]watch
 		alarms  map[string]sink.Alarm
 		states  []Check
@@ -128,7 +129,7 @@ func (m *Monitor) Round(ctx context.Context) error {
 	)
 	err := m.inOrder(
 		part{stepLedger, func() (err error) { v, err = m.look(ctx); return err }},
-		part{stepLabels, func() error { return m.placeLabels(ctx, v.server) }},
+		part{stepLabels, func() (err error) { labels, err = m.placeLabels(ctx, v); return err }},
 		part{stepRollup, func() error {
 			n, err := m.rollUp(ctx, v.server)
 			m.metrics.dirty.Set(float64(n))
@@ -164,8 +165,8 @@ func (m *Monitor) Round(ctx context.Context) error {
 			}
 			return nil
 		}},
-		part{stepPeople, func() error { return m.calibrateAll(ctx, v, states) }},
-		part{stepIntegrity, func() (err error) { checked, err = m.integrities(ctx, v.closed); return err }},
+		part{stepPeople, func() error { return m.calibrateAll(ctx, v, labels, states) }},
+		part{stepIntegrity, func() (err error) { checked, err = m.integrities(ctx, v); return err }},
 	)
 	if err != nil {
 		return err
@@ -213,26 +214,32 @@ func (m *Monitor) look(ctx context.Context) (view, error) {
 		return view{}, fmt.Errorf("log times: %w", err)
 	}
 	v := view{server: server, now: m.wall().UTC(), partitions: partitions}
-	v.closed = closedUntil(partitions, server, m.cfg.Idle, m.cfg.Grace)
+	for _, p := range partitions {
+		if d := doubtOf(p, server); d != doubtNothing {
+			m.metrics.outOfRange.WithLabelValues(string(d)).Inc()
+		}
+	}
+	trusted := believed(partitions, server)
+	v.closed = closedUntil(trusted, server, m.cfg.Idle, m.cfg.Grace)
 	if m.cfg.Clock == ClockEvent {
-		v.now = newestLogTime(partitions)
+		v.now = newestLogTime(trusted)
 	}
 	return v, nil
 }
 
 // integrities checks every check of the file, once per closed bound.
-func (m *Monitor) integrities(ctx context.Context, closed time.Time) (map[string]*Integrity, error) {
-	if closed.IsZero() || (closed.Equal(m.checkedTo) && m.checked != nil) {
+func (m *Monitor) integrities(ctx context.Context, v view) (map[string]*Integrity, error) {
+	if v.closed.IsZero() || (v.closed.Equal(m.checkedTo) && m.checked != nil) {
 		return m.checked, nil
 	}
 	checked := make(map[string]*Integrity, len(m.file.Checks))
 	for _, c := range m.file.Checks {
-		r, err := m.integrity(ctx, c, closed)
+		r, err := m.integrity(ctx, c, v)
 		if err != nil {
 			return nil, err
 		}
 		checked[c.Name] = r
 	}
-	m.checked, m.checkedTo = checked, closed
+	m.checked, m.checkedTo = checked, v.closed
 	return checked, nil
 }

@@ -116,7 +116,7 @@ func TestARoundThatFailsAnywhereIsMadeAgain(t *testing.T) {
 	for _, method := range []string{
 		"Now", "LogTimes", "LastRollup", "DirtyQuality", "DirtyPopulation", "RollupQuality", "RollupPopulation", "JudgedRows", "DetectorStates",
 		"Alarms", "Quality", "WorstItems", "PutAlarms", "PutDetectorStates", "PopulationSums", "SelectedWeights",
-		"PlaceLabels", "LabelledRows", "LabelQueues",
+		"LabelCounts", "PlaceLabels", "LabelledRows", "LabelQueues",
 	} {
 		got, failed := day(method)
 		got.Partitions = nil

@@ -165,8 +165,8 @@ type Integrity struct {
 	Interactions uint64    `json:"interactions"`
 	Decided      uint64    `json:"decided"`    // should be interactions
 	Selected     uint64    `json:"selected"`   // by the ledger
-	Rows         uint64    `json:"rows"`       // should be selected
-	Gap          uint64    `json:"gap"`        // both differences, added
+	Rows         uint64    `json:"rows"`       // should be selected, or more while the ledger is about to count them
+	Gap          uint64    `json:"gap"`        // both differences, added: the rows' minute by minute, without rows that the ledger may count yet
 	SamplingZ    *float64  `json:"sampling_z"` // nil without population
 }
 

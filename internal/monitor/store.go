@@ -20,8 +20,9 @@ type Store interface {
 
 	Quality(ctx context.Context, check string, slice map[string]string, from, to time.Time) ([]sink.QualitySums, error)
 	PopulationSums(ctx context.Context, check string, from, to time.Time) ([]sink.PopulationSums, error)
-	SelectedWeights(ctx context.Context, check string, from, to time.Time) (sw, varSum float64, n uint64, err error)
+	SelectedWeights(ctx context.Context, check string, from, to, settled time.Time) (sink.SelectedSums, error)
 
+	LabelCounts(ctx context.Context, since time.Time) ([]sink.LabelCount, error)
 	PlaceLabels(ctx context.Context, labelled, judged time.Time) (int, error)
 	LabelQueues(ctx context.Context, since time.Time) ([]sink.LabelQueue, error)
 	LabelledRows(ctx context.Context, check string, from, to time.Time) ([]sink.LabelledRow, error)

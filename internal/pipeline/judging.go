@@ -84,6 +84,11 @@ func (pt *partition) outcome(j job) (row sink.Evaluation, err error) {
 			row, err = p.failed(c, j, reasonPanic), nil
 		}
 	}()
+	if c.wait != nil {
+		if err := c.wait(pt.judging); err != nil && pt.judging.Err() != nil {
+			return row, context.Cause(pt.judging)
+		}
+	}
 	ctx, cancel := context.WithTimeout(pt.judging, p.cfg.Deadline)
 	defer cancel()
 	res, err := c.evaluator.Evaluate(ctx, c.judge, itemOf(c.Check, j.it))
@@ -131,8 +136,9 @@ func (pt *partition) textOf(j job) (text sink.Text, err error) {
 	return pt.pipeline.text(j.it), nil
 }
 
-// addRow hands a row to the sink. A row that ClickHouse will never take becomes a dead
-// letter of its record.
+// addRow hands a row to the sink. One that ClickHouse will never take leaves two things
+// behind: a dead letter of its record that says why, and a bare row in its place, so that
+// every selected interaction has its row.
 func (pt *partition) addRow(u *unit, row sink.Evaluation) {
 	err := pt.pipeline.deps.Rows.AddEvaluations(pt.judging, []sink.Evaluation{row}, func(err error) {
 		var poison *sink.PoisonError
@@ -144,6 +150,28 @@ func (pt *partition) addRow(u *unit, row sink.Evaluation) {
 		// The server may quote the row.
 		why, _ := pt.pipeline.privacy.redact(poison.Err.Error())
 		u.refuse(fmt.Sprintf("check %s, interaction %s (element %d): %s", row.Check, row.InteractionID, row.Element, why))
+		bare := rejected(row)
+		// Not here: this is the sink's goroutine, which would have to make room for it.
+		pt.letters.put(func() { pt.addRejected(u, bare) })
+	})
+	if err != nil {
+		u.settle(err)
+	}
+}
+
+// addRejected hands the bare row of a refused one to the sink. If that is refused too,
+// the dead letter is all that is left of the judgement.
+func (pt *partition) addRejected(u *unit, row sink.Evaluation) {
+	err := pt.pipeline.deps.Rows.AddEvaluations(pt.judging, []sink.Evaluation{row}, func(err error) {
+		var poison *sink.PoisonError
+		if errors.As(err, &poison) {
+			if pt.unstored.CompareAndSwap(false, true) { // the dead letters have the rest
+				pt.log.Error("a judgement's row can never be stored, not even bare", "check", row.Check,
+					"interaction", row.InteractionID, "offset", row.Offset, "element", row.Element, "err", err)
+			}
+			err = nil
+		}
+		u.settle(err)
 	})
 	if err != nil {
 		u.settle(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"assay/consumer"
@@ -26,7 +27,8 @@ type partition struct {
 	ledger   *sampler.Ledger
 	answered map[sink.AnswerKey]struct{} // immutable
 	queues   []*queue                    // by check; checks with one judge share it
-	letters  *queue                      // dead letters of refused rows: they wait for the sink, and must not take a judge's slot
+	letters  *queue                      // what is left of refused rows: it waits for the sink, and must not take a judge's slot
+	unstored atomic.Bool                 // a row that was refused even bare was logged
 
 	judging context.Context // of judgements and of the rows they hand over
 	revoke  context.CancelCauseFunc
@@ -43,7 +45,7 @@ func (p *Pipeline) newPartition(a consumer.Assignment, from int64, answered map[
 		topic:    a.Topic,
 		id:       uint32(a.Partition),
 		log:      p.deps.Log.With("topic", a.Topic, "partition", a.Partition),
-		ledger:   sampler.NewLedger(a.Topic, a.Partition, p.deps.Checks.Hash, from),
+		ledger:   sampler.NewLedger(a.Topic, a.Partition, p.rules, from),
 		answered: answered,
 		judging:  judging,
 		revoke:   revoke,

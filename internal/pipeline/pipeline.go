@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,6 +33,11 @@ type Config struct {
 type Judge struct {
 	judge.Judge
 	InFlight int // questions it takes at once; 0 means one for each core
+
+	// Wait returns when the judge can be asked, or ctx ends; nil: it always can. It is
+	// called with the slot held and before the deadline starts, so an outage of the judge
+	// fills the window and stops fetching, and ends no judgement.
+	Wait func(ctx context.Context) error
 }
 
 // rowWriter is what the pipeline needs of the sink's writer.
@@ -67,6 +74,7 @@ type Pipeline struct {
 	cfg     Config
 	deps    Deps
 	checks  []check // by index of the file's checks
+	rules   string  // hash of all that a count depends on: the ledger's segments stand under it
 	sampler *sampler.Sampler
 	privacy *privacy
 	slots   map[string]*slots // by judge
@@ -79,6 +87,7 @@ type check struct {
 	checks.Check
 	evaluator evaluators.Evaluator
 	judge     judge.Judge
+	wait      func(context.Context) error // Judge.Wait
 	slots     *slots
 	panicked  *atomic.Bool // a stack was logged
 }
@@ -91,6 +100,7 @@ func New(cfg Config, deps Deps) (*Pipeline, error) {
 	}
 	p := &Pipeline{
 		cfg: cfg, deps: deps,
+		rules:   rulesHash(deps.Checks.Hash, deps.Decoder.Fingerprint()),
 		slots:   make(map[string]*slots),
 		privacy: newPrivacy(deps.Checks),
 		metrics: newMetrics(deps.Reg, deps.Checks),
@@ -111,13 +121,20 @@ func New(cfg Config, deps Deps) (*Pipeline, error) {
 		if p.slots[c.Judge] == nil {
 			p.slots[c.Judge] = newSlots(slotsFor(j.InFlight))
 		}
-		p.checks = append(p.checks, check{Check: c, evaluator: ev, judge: j, slots: p.slots[c.Judge], panicked: new(atomic.Bool)})
+		p.checks = append(p.checks, check{Check: c, evaluator: ev, judge: j, wait: j.Wait, slots: p.slots[c.Judge], panicked: new(atomic.Bool)})
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	p.sampler = sampler.New(deps.Checks, p.applicable)
 	return p, nil
+}
+
+// rulesHash joins the two that decide what a record counts as: how it is read, and what
+// is decided about it.
+func rulesHash(checks, decoder string) string {
+	sum := sha256.Sum256([]byte(checks + "\x00" + decoder))
+	return hex.EncodeToString(sum[:8])
 }
 
 // applicable reports whether a check can judge an interaction at all; it is asked

@@ -40,7 +40,7 @@ func (p *Pipeline) Assign(ctx context.Context, a consumer.Assignment) (consumer.
 		if err != nil {
 			return nil, 0, at(err)
 		}
-		from = segmentStart(a, p.deps.Checks.Hash, last, segments)
+		from = segmentStart(a, p.rules, last, segments)
 		since = last.InsertedAt.Add(-p.cfg.Deadline - recoveryMargin)
 	}
 	if from > a.Committed {

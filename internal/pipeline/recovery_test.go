@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"assay/consumer"
+	"assay/internal/interaction/decode"
 	"assay/sampler"
 	"assay/sink"
 )
@@ -111,6 +112,63 @@ func TestAnotherLogIsReadFromItsStart(t *testing.T) {
 			t.Error("nobody was told")
 		}
 	})
+}
+
+// Another decoder makes other interactions of the same records: what it counts must not
+// be added to what the old one counted for the same offsets, nor replace half of it.
+func TestAnotherDecoderStartsASegmentInMidBlock(t *testing.T) {
+	f := func(name string, maxText int, want ...sink.Segment) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, oneCheck)
+			old := w.fresh()
+			for offset := range int64(10) {
+				old.read(offset, item(fmt.Sprint("i-", offset)))
+			}
+			w.settle()
+			if err := old.pt.Flush(t.Context(), 10); err != nil {
+				t.Fatal(err)
+			}
+			old.revoke()
+			old.pt.Close() // the crash, before all of it is committed
+
+			p := w.pipeline(w.file, func(_ *Config, d *Deps) {
+				limits := decode.Defaults()
+				limits.MaxTextRunes = maxText
+				decoder, err := decode.New(limits, d.Sources)
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.Decoder = decoder
+			})
+			b := w.assign(p, consumer.Assignment{Topic: topic, Committed: 6, LogEnd: 100})
+			defer b.pt.Close()
+			for b.next < 15 {
+				b.read(b.next, item(fmt.Sprint("i-", b.next)))
+			}
+			w.settle()
+			if err := b.pt.Flush(t.Context(), 15); err != nil {
+				t.Fatal(err)
+			}
+			if n, selected := w.store.counts("", "interaction"), w.store.counts("polite", "selected"); n != 15 || selected != 15 || len(w.store.evaluations) != 15 {
+				t.Errorf("%s: counted %d interactions and %d selected, %d rows; want 15 of each", name, n, selected, len(w.store.evaluations))
+			}
+			got, err := w.store.Segments(t.Context(), topic, 0, 0)
+			if err != nil || len(got) != len(want) {
+				t.Fatalf("%s: segments %+v (%v), want %+v", name, got, err, want)
+			}
+			for i := range want {
+				if got[i].SegmentFrom != want[i].SegmentFrom || got[i].UptoOffset != want[i].UptoOffset {
+					t.Errorf("%s: segment %+v, want %+v", name, got[i], want[i])
+				}
+			}
+			if len(got) > 1 && got[0].ChecksHash == got[1].ChecksHash {
+				t.Errorf("%s: both segments stand under %s", name, got[0].ChecksHash)
+			}
+		})
+	}
+	f("the same decoder", decode.Defaults().MaxTextRunes, seg(0, 14, ""))
+	f("another one", 500, seg(0, 9, ""), seg(10, 14, ""))
 }
 
 func TestARestartAsksNoQuestionThatIsAnswered(t *testing.T) {

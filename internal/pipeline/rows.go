@@ -40,6 +40,24 @@ func (p *Pipeline) failed(c *check, j job, reason string) sink.Evaluation {
 	return row
 }
 
+// rejected is what is stored in place of a row that ClickHouse refused: who was judged,
+// how it was sampled and what it cost, and no word of the judgement.
+func rejected(row sink.Evaluation) sink.Evaluation {
+	return sink.Evaluation{
+		Check: row.Check, CheckVersion: row.CheckVersion,
+		Time: row.Time, InteractionID: row.InteractionID,
+		Repeat: row.Repeat, Topic: row.Topic, Partition: row.Partition, Offset: row.Offset, Element: row.Element,
+		Tenant: row.Tenant, App: row.App, Model: row.Model, Route: row.Route,
+		PromptVersion: row.PromptVersion, Environment: row.Environment,
+		SliceID: row.SliceID, Slice: row.Slice,
+		Stratum: row.Stratum, Pi: row.Pi, Epoch: row.Epoch,
+		Judge: row.Judge, Worker: row.Worker,
+		Status: string(evaluators.Error), Reason: reasonRowRejected, Method: string(judge.None),
+		Attempts: row.Attempts, InputTokens: row.InputTokens, OutputTokens: row.OutputTokens, CostNanoUSD: row.CostNanoUSD,
+		EvaluatedAt: epoch1970,
+	}
+}
+
 // row is a result as it is stored.
 func (p *Pipeline) row(c *check, j job, res evaluators.Result) sink.Evaluation {
 	row := p.identity(c, j)

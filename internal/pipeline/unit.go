@@ -69,12 +69,11 @@ func (u *unit) settle(err error) {
 	u.ended()
 }
 
-// refuse takes the end of a row that ClickHouse will never take.
+// refuse takes why a row can never be stored. The bare row in its place ends it.
 func (u *unit) refuse(why string) {
 	u.mu.Lock()
 	u.refused = append(u.refused, why)
 	u.mu.Unlock()
-	u.ended()
 }
 
 // ended resolves the record after its last row. Refused rows become one dead letter

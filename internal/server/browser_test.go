@@ -145,6 +145,11 @@ func TestThePageShowsRatesIntervalsDetectorsAndAlarms(t *testing.T) {
 	b.see("counts", b.text(card+".counted"), "104 judged of 416 in the last hour", "1.2% without an answer", "target 90.0%")
 	b.see("detector", b.text(card+".detector"), "ALARM", "Evidence of a fall 4.2e6, limit 182,500", "2.0% tolerated")
 	b.see("detector off", b.text("[data-key=facts] .detector"), "off", "no alert.target")
+	b.see("people", b.text(card+".people"), "24h91.0%n 240", "7d88.0%n 1,905", "7d, 1,905 imported labels: agreement between 86.5% and 89.4%",
+		"beyond chance (kappa) 0.712", "Brier score 0.081", "off by 3.4%, noise taken out (p 0.012)", "12 labels wait")
+	if b.js(`document.querySelector("[data-key=facts] .people").hidden`) != "true" {
+		t.Error("a check without labels has a panel for them")
+	}
 	b.see("alarm", b.text("#open-list"), "refunds, all", "open", "pass rate 71.2%")
 	b.see("closed alarm", b.text("#past-list"), "facts, all", "closed")
 

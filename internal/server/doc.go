@@ -3,6 +3,9 @@
 //
 //	POST /api/v1/evaluate          judge an item or up to 1,000
 //	GET  /api/v1/evaluators        which evaluators there are, and their settings
+//	POST /api/v1/aggregate         a set metric over results that you have
+//	GET  /api/v1/aggregates        which set metrics there are
+//	POST /api/v1/labels            what people say of judged interactions, up to 1,000
 //	GET  /api/v1/quality           the monitor's newest snapshot
 //	GET  /api/v1/quality/series    one slice's estimates over time
 //	GET  /api/v1/alarms            open alarms and the latest closed ones
@@ -21,5 +24,6 @@
 // the address may spend the judges' budget.
 //
 // Open server.go first (life and end), then routes.go, then evaluate.go. Only cmd/assay
-// calls New and Run; Why is also the command of that name.
+// calls New and Run; Why is also the command of that name, and labels.go reads what the
+// command labels imports.
 package server

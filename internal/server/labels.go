@@ -3,11 +3,13 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -45,7 +47,12 @@ type LabelFault struct {
 	Message string
 }
 
-func (f LabelFault) Error() string { return f.Field + ": " + f.Message }
+func (f LabelFault) Error() string {
+	if f.Field == "" {
+		return f.Message
+	}
+	return f.Field + ": " + f.Message
+}
 
 // Change is the label as the sink stores it, by the checks file, or all that is wrong
 // with it.
@@ -174,7 +181,8 @@ type labelOutcome struct {
 
 const labelRefused = "refused"
 
-var labelFields = []string{"check", "interaction_id", "rater", "option", "passed", "comment", "removed", "origin", "pi2"}
+// LabelFields are the fields of a label in a request or a file.
+var LabelFields = []string{"check", "interaction_id", "rater", "option", "passed", "comment", "removed", "origin", "pi2"}
 
 func (s *Server) addLabels(api huma.API) {
 	op := huma.Operation{
@@ -200,7 +208,10 @@ func (s *Server) labels(ctx context.Context, in *evaluateInput) (*labelsOutput, 
 	var changes []sink.LabelChange
 	var of []int // the label that a change belongs to
 	for i, r := range raw {
-		l, wrong := readLabel(r)
+		l, wrong := ReadLabel(r)
+		if l.Origin == "" {
+			l.Origin = LabelVolunteered
+		}
 		change, found := l.Change(s.deps.Checks)
 		if len(wrong) == 0 {
 			wrong = found
@@ -213,7 +224,7 @@ func (s *Server) labels(ctx context.Context, in *evaluateInput) (*labelsOutput, 
 				at += "." + f.Field
 			}
 			all.add(at, "%s", f.Message)
-			o.Faults = append(o.Faults, strings.TrimPrefix(f.Error(), ": "))
+			o.Faults = append(o.Faults, f.Error())
 		}
 		if len(wrong) > 0 {
 			o.Outcome = labelRefused
@@ -278,17 +289,16 @@ func labelList(body []byte) ([]json.RawMessage, error) {
 	return raw, f.problem()
 }
 
-// readLabel reads one label of a request.
-func readLabel(raw json.RawMessage) (l Label, wrong []LabelFault) {
-	l.Origin = LabelVolunteered
-	list, err := members(raw)
+// ReadLabel reads one label of a request or a file: a JSON object of LabelFields.
+func ReadLabel(raw []byte) (l Label, wrong []LabelFault) {
+	list, err := labelMembers(raw)
 	if err != nil {
 		return l, []LabelFault{{"", err.Error()}}
 	}
 	var f faults
 	for _, m := range list {
-		if !slices.Contains(labelFields, m.name) {
-			f.add(m.name, "unknown field%s", didYouMean(m.name, labelFields))
+		if !slices.Contains(LabelFields, m.name) {
+			f.add(m.name, "unknown field%s", didYouMean(m.name, LabelFields))
 			continue
 		}
 		if isNull(m.value) {
@@ -329,6 +339,17 @@ func readLabel(raw json.RawMessage) (l Label, wrong []LabelFault) {
 		wrong = append(wrong, LabelFault{d.Location, d.Message})
 	}
 	return l, wrong
+}
+
+func labelMembers(raw []byte) ([]member, error) {
+	if !utf8.Valid(raw) {
+		return nil, errors.New("not UTF-8")
+	}
+	if !json.Valid(raw) { // members trusts what it reads
+		var v any
+		return nil, fmt.Errorf("not JSON: %w", json.Unmarshal(raw, &v))
+	}
+	return members(raw)
 }
 
 func (f *faults) boolean(location string, raw json.RawMessage, to *bool) {

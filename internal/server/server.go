@@ -75,8 +75,6 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	switch {
 	case deps.Log == nil, deps.Reg == nil, deps.Gatherer == nil, deps.Checks == nil, deps.Store == nil, deps.Ready == nil:
 		return nil, errors.New("server: every dependency but Monitor is required")
-	case len(deps.Judges) == 0:
-		return nil, errors.New("server: want at least one judge")
 	case deps.Deadline <= 0:
 		return nil, fmt.Errorf("server: deadline %v of a judgement: want more than 0", deps.Deadline)
 	}

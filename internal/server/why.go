@@ -31,7 +31,7 @@ const (
 	OutcomeDeadLettered = "dead_lettered"
 	OutcomeNotJudged    = "not_judged" // decided, and neither selected nor sampled out
 	OutcomePending      = "pending"    // the ledger has not come so far
-	OutcomeUnknown      = "unknown"    // selected by the hash, and no row
+	OutcomeUnknown      = "unknown"    // neither a row nor a place in the log
 )
 
 // Explanation says what became of an interaction.
@@ -271,7 +271,10 @@ func (why *Explanation) outcome(c checks.Check, rows []Judgement, cells []sink.P
 			o.Block[cell.Decision] += cell.N
 		}
 	}
-	chance := fmt.Sprintf("u = %.6f, the rate is %g", u, rate)
+	chance := fmt.Sprintf("u = %.6f, the rate is %g now: in the sample", u, rate)
+	if u >= rate {
+		chance = fmt.Sprintf("u = %.6f, the rate is %g now: not in the sample, whatever filter and fields say", u, rate)
+	}
 	switch {
 	case len(rows) > 0 && rows[0].Current:
 		o.Outcome = outcomeOf(rows[0].Status)
@@ -282,19 +285,19 @@ func (why *Explanation) outcome(c checks.Check, rows []Judgement, cells []sink.P
 	case len(why.DeadLetters) > 0:
 		o.Outcome = OutcomeDeadLettered
 		o.Because = "the record could not be used: " + why.DeadLetters[0].Reason
-	case u >= rate:
-		o.Outcome = OutcomeSampledOut
-		o.Because = chance + ": not in the sample, whatever filter and fields say"
-	case why.Ledger == nil:
+	case why.Ledger == nil: // nobody has recorded anything about this id
 		o.Outcome = OutcomeUnknown
-		o.Because = chance + ": in the sample, but no row and no place in the log are known: filtered, not applicable, " +
+		o.Because = chance + "; no row and no place in the log are known: sampled out, filtered, not applicable, " +
 			"dead-lettered, not read yet, still in flight, or no such interaction"
 	case !why.Ledger.Counted:
 		o.Outcome = OutcomePending
-		o.Because = chance + ": in the sample; " + why.Ledger.reach() + ", so the record is not read yet, in flight, or older than what the ledger keeps"
+		o.Because = chance + "; " + why.Ledger.reach() + ", so the record is not read yet, in flight, or older than what the ledger keeps"
+	case u >= rate:
+		o.Outcome = OutcomeSampledOut
+		o.Because = chance
 	default:
 		o.Outcome = OutcomeNotJudged
-		o.Because = chance + ": in the sample, and the ledger has counted it without a row: " + o.candidates(cells)
+		o.Because = chance + ", and the ledger has counted it without a row: " + o.candidates(cells)
 	}
 	return o
 }

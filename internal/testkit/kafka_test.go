@@ -1,11 +1,25 @@
 package testkit
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
+
+// `make kafka` runs this one for what it leaves behind.
+func TestTheJarsOfABrokerAreKept(t *testing.T) {
+	dir, err := kafkaJars(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"kafka_2.13-*.jar", "kafka-tools-[0-9]*.jar", "slf4j-simple-*.jar"} {
+		if found, err := filepath.Glob(filepath.Join(dir, name)); err != nil || len(found) != 1 {
+			t.Errorf("%s: %v, %v, want one", name, found, err)
+		}
+	}
+}
 
 // A record that was acknowledged survives the broker's SIGKILL, on the same address.
 func TestARealBrokerComesBackWithItsDisk(t *testing.T) {

@@ -389,7 +389,8 @@ PARTITION BY toYYYYMM(run_at)
 ORDER BY (check, check_version, run_at, item_id, repeat)
 SETTINGS non_replicated_deduplication_window = 1000;
 
--- Records that could not be used, durable before their offsets are resolved.
+-- Records that could not be used, durable before their offsets are resolved. They are
+-- kept from when they were written, since a letter may be of an old record.
 CREATE TABLE IF NOT EXISTS {{db}}.dead_letters
 (
     kafka_topic     LowCardinality(String),
@@ -413,5 +414,5 @@ CREATE TABLE IF NOT EXISTS {{db}}.dead_letters
 ENGINE = ReplacingMergeTree(inserted_at)
 PARTITION BY toYYYYMMDD(log_time)
 ORDER BY (kafka_topic, kafka_partition, kafka_offset)
-TTL toDateTime(log_time) + INTERVAL 30 DAY
+TTL toDateTime(inserted_at) + INTERVAL 30 DAY
 SETTINGS non_replicated_deduplication_window = 1000, ttl_only_drop_parts = 1;

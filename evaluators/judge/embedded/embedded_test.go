@@ -126,6 +126,12 @@ func TestLowConfidenceAbstainsOnlyWhenAskedTo(t *testing.T) {
 	}
 }
 
+func TestTheWeightsVersionIsTheJudges(t *testing.T) {
+	if got, want := "embedded/"+WeightsVersion(), newJudge(t, Config{}).Model(); got != want || WeightsVersion() == "" {
+		t.Errorf("version %q, the judge is %q", got, want)
+	}
+}
+
 func TestSettingsChangeTheFingerprint(t *testing.T) {
 	a, b, c := newJudge(t, Config{}), newJudge(t, Config{}), newJudge(t, Config{AbstainLowConfidence: true})
 	if a.Fingerprint() != b.Fingerprint() || a.Fingerprint() == c.Fingerprint() {

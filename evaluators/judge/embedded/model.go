@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -65,6 +66,31 @@ type Figure struct {
 	RawECE    float64 `json:"ece_before_clipping"`
 	Sure      float64 `json:"sure_share"`     // with p outside .2 to .8
 	SureRight float64 `json:"sure_agreement"` // agreement there
+}
+
+// WeightsVersion is the Version of this program's weights, without reading the weights
+// themselves: it stands near the file's top. It is empty when the file names none, and
+// then no judge can be made of it either.
+func WeightsVersion() string {
+	dec := json.NewDecoder(bytes.NewReader(weights))
+	if _, err := dec.Token(); err != nil { // the opening brace
+		return ""
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return ""
+		}
+		var value any
+		if err := dec.Decode(&value); err != nil {
+			return ""
+		}
+		if key == "version" {
+			version, _ := value.(string)
+			return version
+		}
+	}
+	return ""
 }
 
 // FeatureNames lists the features in the model's order.

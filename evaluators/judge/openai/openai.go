@@ -63,7 +63,7 @@ func NewClient(inFlight int) *http.Client {
 func (j *Judge) Fingerprint() string {
 	h := sha256.New()
 	for _, part := range []string{
-		"openai", j.cfg.Model, string(j.cfg.Method), systemText(j.cfg.Method), sheetVersion,
+		"openai", j.cfg.Model, string(j.cfg.Method), systemText(j.cfg.Method), SheetVersion,
 		fmt.Sprintf("temperature=%g top_p=%g top_logprobs=%d min_inside=%g max_tokens=%d",
 			temperature, topP, j.cfg.TopLogprobs, j.cfg.MinInside, j.cfg.MaxTokens),
 	} {

@@ -15,9 +15,10 @@ import (
 	"assay/evaluators/judge"
 )
 
-// sheetVersion is part of the fingerprint: raise it with any change of the layout or
-// of the texts below.
-const sheetVersion = "sheet/1"
+// SheetVersion is part of the fingerprint and of every check's version: raise it with
+// any change of the layout or the texts below, and of how an answer is asked for and
+// read (temperature, the least mass inside, the tokens that count).
+const SheetVersion = "sheet/1"
 
 const (
 	alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -71,7 +71,12 @@ func (j *Judge) post(ctx context.Context, q judge.Question, body []byte) (c *com
 	defer res.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(res.Body, j.cfg.MaxBody+1))
 	if err != nil {
-		return nil, "", j.broken(ctx, try, limit, q, err)
+		err = j.broken(ctx, try, limit, q, err)
+		var transient *judge.TransientError
+		if res.StatusCode == http.StatusOK && errors.As(err, &transient) {
+			transient.Spent = j.reserved(q) // an answer was on its way, which is billed
+		}
+		return nil, "", err
 	}
 	if int64(len(data)) > j.cfg.MaxBody {
 		return nil, "", j.garbage(q, fmt.Errorf("response over %d bytes", j.cfg.MaxBody))
@@ -102,8 +107,8 @@ func (j *Judge) accepted(q judge.Question, h http.Header, data []byte) (*complet
 	return c, "", nil
 }
 
-// broken is a call without a response. What was sent may be worked on and billed, so
-// the reserve is kept.
+// broken is a call without a whole response. When the wait was ours to end, what was
+// sent may be worked on and billed, so the reserve is kept.
 func (j *Judge) broken(ctx, try context.Context, limit time.Duration, q judge.Question, err error) error {
 	if ctx.Err() != nil {
 		if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {

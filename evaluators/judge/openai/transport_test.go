@@ -78,6 +78,38 @@ func TestA200ThatIsNoCompletionIsATransportFailure(t *testing.T) {
 	f("application/problem+json", whole, "ok")
 }
 
+// The server had begun to answer: what broke off on the way is billed all the same.
+func TestABodyThatBreaksOffKeepsTheReserve(t *testing.T) {
+	f := func(status int, reserved bool) {
+		t.Helper()
+		j := newJudge(t, serverOf(t, func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Length", "1000")
+			w.WriteHeader(status)
+			io.WriteString(w, `{"choices":[`)
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}), nil)
+		q := boolean("x")
+		_, err := j.Ask(t.Context(), q)
+		var transient *judge.TransientError
+		if !errors.As(err, &transient) || transient.Reason != judge.ReasonUnavailable || transient.Attempts != 1 {
+			t.Fatalf("status %d: %v, want transient unavailable after one attempt", status, err)
+		}
+		want := judge.Usage{}
+		if reserved {
+			want = j.Estimate(q)
+			want.Estimated = true
+		}
+		if transient.Usage != want {
+			t.Errorf("status %d: spent %+v, want %+v", status, transient.Usage, want)
+		}
+	}
+	f(200, true)
+	f(500, false)
+}
+
 func TestRetryAfterIsReadInAllItsForms(t *testing.T) {
 	f := func(header, value string, low, high time.Duration) {
 		t.Helper()

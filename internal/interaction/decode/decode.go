@@ -76,6 +76,8 @@ type Decoder struct {
 	jobs      map[string]map[string]job // of spans, by attribute and value
 	sources   map[string]*source
 	fallback  *source // for topics without a source: auto, no overrides
+
+	fingerprint string
 }
 
 // New checks the settings and the sources.
@@ -90,6 +92,10 @@ func New(cfg Config, sources []Source) (*Decoder, error) {
 			return nil, fmt.Errorf("source %s: %w", s.Topic, err)
 		}
 		d.sources[s.Topic] = compiled
+	}
+	var err error
+	if d.fingerprint, err = fingerprint(cfg, sources); err != nil {
+		return nil, err
 	}
 	return d, nil
 }

@@ -25,4 +25,5 @@
 // (one family each; every other has a file of its name), otlp.go (traces and logs;
 // otlp_spans.go says which spans count, otlp_read.go what is read of one), join.go
 // (halves), finish.go (status and defaults). registry.go, avro.go and protobuf.go are the binary forms.
+// fingerprint.go says when a change here must raise the version that counts stand under.
 package decode
