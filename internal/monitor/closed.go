@@ -55,10 +55,10 @@ func active(p sink.LogTime, server time.Time, idle time.Duration) bool {
 	return doubtOf(p, server) != doubtNoTime && server.Sub(p.InsertedAt) <= idle
 }
 
-// closedUntil is the end of the last closed minute, of believed partitions. A minute is closed when the newest
-// timestamp of every active partition's log is at least grace past its end; with no
-// active partition, when it ended before the newest timestamp of all. It is the zero
-// time while there is no log.
+// closedUntil is the end of the last closed minute, by believed partitions. A minute is
+// closed when the newest timestamp of every active partition's log is at least grace past
+// its end; with no active partition, when it ended before the newest timestamp of all. It
+// is the zero time while there is no log.
 //
 // The log decides and not the clock, so that an outage, a backlog or a day simulated in
 // two minutes reads the same rows in the same order.
@@ -82,7 +82,7 @@ func closedUntil(partitions []sink.LogTime, server time.Time, idle, grace time.D
 	}
 }
 
-// newestLogTime is the event clock, of believed partitions; zero while there is no log.
+// newestLogTime is the event clock, by believed partitions; zero while there is no log.
 func newestLogTime(partitions []sink.LogTime) time.Time {
 	var newest time.Time
 	for _, p := range partitions {
