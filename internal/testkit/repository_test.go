@@ -162,6 +162,33 @@ func TestEveryPackageSaysItsContractInDocGo(t *testing.T) {
 	}
 }
 
+// Each direct dependency has its line of why.
+func TestEveryDependencyHasItsReason(t *testing.T) {
+	root, _ := packages(t)
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons, err := os.ReadFile(filepath.Join(root, "docs", "decisions", "dependencies.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct := 0
+	for line := range strings.Lines(string(mod)) {
+		fields := strings.Fields(line)
+		if !strings.HasPrefix(line, "\t") || len(fields) != 2 {
+			continue // an indirect one has a comment
+		}
+		direct++
+		if !bytes.Contains(reasons, []byte(fields[0])) {
+			t.Errorf("docs/decisions/dependencies.md does not say what %s is here for", fields[0])
+		}
+	}
+	if direct < 20 {
+		t.Errorf("only %d direct dependencies found in go.mod", direct)
+	}
+}
+
 // A clone has no machine's paths and no package registry's host in it.
 func TestTheTreeNamesNoMachine(t *testing.T) {
 	root, _ := packages(t)
