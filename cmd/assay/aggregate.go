@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -103,15 +101,11 @@ func (a *app) aggregate(name, path string, o aggregateOptions) error {
 			fixed[key] = quoted
 		}
 	}
-	in := io.Reader(os.Stdin)
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return errUsage{err}
-		}
-		defer f.Close()
-		in = f
+	in, err := openInput(path)
+	if err != nil {
+		return err
 	}
+	defer in.Close()
 	asItems := len(o.fields) > 0 || filepath.Ext(path) == ".jsonl"
 	args, items, err := m.ReadArgs(in, o.fields, fixed, asItems)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -175,15 +174,11 @@ type decodePrinter struct {
 }
 
 func (p *decodePrinter) file(ctx context.Context, path string, lines bool, limit int64) error {
-	in := io.Reader(os.Stdin)
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return errUsage{err}
-		}
-		defer f.Close()
-		in = f
+	in, err := openInput(path)
+	if err != nil {
+		return err
 	}
+	defer in.Close()
 	if !lines {
 		// One byte over the limit is enough to be refused for it.
 		value, err := io.ReadAll(io.LimitReader(in, limit+1))

@@ -201,15 +201,11 @@ type fileItem struct {
 // readItems reads the file with the stream's decoder, so that a line means here what it
 // means on a topic.
 func readItems(env environment, path string, o evaluateOptions) (items []fileItem, bad []decode.Bad, err error) {
-	in := io.Reader(os.Stdin)
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, nil, errUsage{err}
-		}
-		defer f.Close()
-		in = f
+	in, err := openInput(path)
+	if err != nil {
+		return nil, nil, err
 	}
+	defer in.Close()
 	const topic = "file"
 	d, err := decode.New(env.Decode, []decode.Source{{Topic: topic, Format: "auto", Fields: o.fields}})
 	if err != nil {

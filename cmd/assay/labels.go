@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -111,15 +110,11 @@ func (a *app) importLabels(ctx context.Context, path string, o labelOptions) err
 	if err != nil {
 		return err
 	}
-	in := io.Reader(os.Stdin)
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return errUsage{err}
-		}
-		defer f.Close()
-		in = f
+	in, err := openInput(path)
+	if err != nil {
+		return err
 	}
+	defer in.Close()
 	changes, bad, err := readLabels(in, path, file, o)
 	if err != nil {
 		return errUsage{err}
