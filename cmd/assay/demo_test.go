@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"regexp"
@@ -42,5 +43,20 @@ func TestTheDemoShowsTheMainJobAndEndsByItself(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(out)
+	}
+}
+
+func TestTheDemoTakesARealJudgeInPlaceOfTheSimulatedOne(t *testing.T) {
+	file, err := demoChecks(demoOptions{realJudge: "http://127.0.0.1:1/v1", realModel: "m", realMethod: "structured", realCallsLimit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, _ := file.Judge("assistant-judge")
+	if j.Kind != "openai" || j.Model != "m" || j.Method != "structured" || j.Budget.CallsPerDay != 100 {
+		t.Errorf("%+v", j)
+	}
+	var usage errUsage
+	if _, err := demoChecks(demoOptions{realJudge: "http://127.0.0.1:1/v1"}); !errors.As(err, &usage) || !strings.Contains(err.Error(), "--real-judge-model") {
+		t.Errorf("without a model: %v", err)
 	}
 }
