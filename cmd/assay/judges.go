@@ -25,7 +25,8 @@ type stack struct {
 	breaker     *judge.Breaker
 	budget      *judge.Budget
 	fingerprint string
-	probe       func(context.Context) error // nil when there is nothing to ask
+	probe       func(context.Context) error // can it do what the checks file asks of it? nil when there is nothing to ask
+	alive       func(context.Context) error // does it answer at all? nil with probe
 	inFlight    int                         // 0: it only computes
 }
 
@@ -36,7 +37,7 @@ const breakerPoll = 250 * time.Millisecond
 // records that are in flight, where asking on would shed every one of them. A judge
 // without a probe is let through: only questions can find out that it is back.
 func (st stack) wait(ctx context.Context) error {
-	if st.breaker == nil || st.probe == nil {
+	if st.breaker == nil || st.alive == nil {
 		return nil
 	}
 	for st.breaker.Open() {
@@ -103,7 +104,7 @@ func (s *stacker) stack(c checks.Judge) (stack, error) {
 			return st, err
 		}
 		b, estimate = o, o.Estimate
-		st.probe, st.inFlight = o.Probe, c.MaxInFlight
+		st.probe, st.alive, st.inFlight = o.Probe, o.Alive, c.MaxInFlight
 	case "embedded":
 		e, err := embedded.NewWith(embedded.Config{AbstainLowConfidence: c.AbstainLow})
 		if err != nil {
@@ -131,7 +132,7 @@ func (s *stacker) stack(c checks.Judge) (stack, error) {
 			return st, err
 		}
 		br, err := judge.NewBreaker(l, s.cfg.Breaker(), judge.BreakerDeps{
-			Log: s.log.With("judge", c.Name), Meters: meters, Probe: st.probe,
+			Log: s.log.With("judge", c.Name), Meters: meters, Probe: st.alive,
 			OnChange: func(judge.State) { s.onBreaker() },
 		})
 		if err != nil {

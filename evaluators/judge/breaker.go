@@ -140,10 +140,8 @@ func (b *Breaker) probe(ctx context.Context) {
 		_ = sleep(ctx, b.policy.Pause/4)
 		return
 	}
-	err = b.deps.Probe(ctx)
-	v := judgeOf(ctx, err)
-	v.failed = v.failed || (err != nil && !v.ctxEnded)
-	b.leave(ticket, v)
+	// An answer that cannot be used is an answer: the judge is back.
+	b.leave(ticket, judgeOf(ctx, b.deps.Probe(ctx)))
 }
 
 // A ticket lets one try through. probe is the only one while half-open.

@@ -45,6 +45,13 @@ func ProbeQuestions() []KnownQuestion {
 	}
 }
 
+// Alive asks one question of known answer: whether the judge answers at all. Probe asks
+// more than a judge that is only looked for should cost.
+func (j *Judge) Alive(ctx context.Context) error {
+	known := ProbeQuestions()[0]
+	return j.expect(ctx, newSheet(known.Question), known.Right)
+}
+
 // Probe finds out whether the server can do what is configured: one boolean whose
 // answer is known, and, for logprobs, a choice whose right answer stands at every
 // letter in turn. A letter that does not come back as one token is found there, and
