@@ -56,7 +56,7 @@ kafka: ## Apache Kafka for the tests of the consumer: Java and Maven, then the b
 	@$(GO) test -count=1 -run JarsOfABroker ./internal/testkit
 
 kill-test: engine ## SIGKILL at many random moments (CI runs a short form)
-	ASSAY_KILLS=10 $(GO) test -count=1 -timeout 40m -run Kill -v ./cmd/assay
+	ASSAY_KILLS=10 $(GO) test -count=1 -timeout 40m -run SIGKILL -v ./cmd/assay
 
 kafka-test: engine kafka ## brokers and workers killed under load, the long form (make test runs a short one)
 	ASSAY_LONG=1 $(GO) test -count=1 -timeout 40m -run 'RealBroker|KilledUnder|ASecured|HumanJudged' -v ./cmd/assay
