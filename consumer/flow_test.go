@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -98,7 +97,7 @@ func TestBytesInFlightAreBoundedWithMixedSizes(t *testing.T) {
 			later(h)
 			inner := h.handle
 			h.handle = func(ctx context.Context, p *handled, d Delivery) {
-				b := d.owner.(*session).tracker.budget
+				b := d.session.tracker.budget
 				b.mu.Lock()
 				records, bytes := b.records, b.bytes
 				b.mu.Unlock()
@@ -304,17 +303,5 @@ func TestFetchErrorsAreRiddenOut(t *testing.T) {
 		if distinct, _ := m.handler.count(p); distinct != 100 {
 			t.Errorf("partition %d: %d of 100", p, distinct)
 		}
-	}
-}
-
-func TestADeliveryOutsideAGroupIsResolvedOnce(t *testing.T) {
-	var got []Outcome
-	d := NewDelivery(interaction.Record{Offset: 3}, func(o Outcome) { got = append(got, o) })
-	d.Hold()
-	d.Release()
-	d.Resolve(DeadLettered)
-	d.Resolve(Durable)
-	if !slices.Equal(got, []Outcome{DeadLettered}) {
-		t.Errorf("resolved as %v", got)
 	}
 }

@@ -2,7 +2,6 @@ package consumer
 
 import (
 	"context"
-	"sync"
 
 	"assay/internal/interaction"
 )
@@ -88,32 +87,9 @@ type Delivery struct {
 	// dead letter with this reason of it and does not look inside.
 	Fault string
 
-	owner  owner
-	ticket ticket
+	session *session
+	ticket  ticket
 }
-
-// owner is who a delivery's end is told to.
-type owner interface {
-	resolve(ticket, Outcome)
-	release(ticket)
-	hold(ticket)
-}
-
-// NewDelivery makes a delivery outside a group, for records that come from elsewhere
-// (a dead letter that is handled again, a test). resolved is called at most once.
-func NewDelivery(rec interaction.Record, resolved func(Outcome)) Delivery {
-	return Delivery{Record: rec, owner: &loose{resolved: resolved}}
-}
-
-// loose owns a single delivery.
-type loose struct {
-	once     sync.Once
-	resolved func(Outcome)
-}
-
-func (l *loose) resolve(_ ticket, o Outcome) { l.once.Do(func() { l.resolved(o) }) }
-func (*loose) release(ticket)                {}
-func (*loose) hold(ticket)                   {}
 
 // faultPanic is the Fault of a record whose handling panicked again and again.
 const faultPanic = "panic"
@@ -122,23 +98,23 @@ const faultPanic = "panic"
 // at any time; all calls but the first, and every call after the partition was
 // revoked, have no effect.
 func (d Delivery) Resolve(outcome Outcome) {
-	if d.owner != nil {
-		d.owner.resolve(d.ticket, outcome)
+	if d.session != nil {
+		d.session.resolve(d.ticket, outcome)
 	}
 }
 
 // Release gives back the record's share of the byte bounds before it is resolved:
 // what is left of it is a row at the sink, which has bounds of its own.
 func (d Delivery) Release() {
-	if d.owner != nil {
-		d.owner.release(d.ticket)
+	if d.session != nil {
+		d.session.release(d.ticket)
 	}
 }
 
 // Hold marks the record as waiting on purpose for another one. It keeps its offset
 // unresolved, but is no sign of a partition that is stuck.
 func (d Delivery) Hold() {
-	if d.owner != nil {
-		d.owner.hold(d.ticket)
+	if d.session != nil {
+		d.session.hold(d.ticket)
 	}
 }

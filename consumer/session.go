@@ -297,7 +297,7 @@ func (s *session) hand(ctx context.Context, rec interaction.Record, bytes int64,
 			return err
 		}
 	}
-	d.owner = s
+	d.session = s
 	d.ticket = s.tracker.add(rec.Offset, bytes, at)
 	s.p.written.Store(at.written)
 	s.handler.Handle(ctx, d)

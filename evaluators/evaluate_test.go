@@ -165,7 +165,7 @@ func TestEveryErrorOfAJudgeHasItsStatusAndReason(t *testing.T) {
 		}
 	}
 	broken := errors.New("status 500")
-	for _, reason := range []string{"outside_options", "prose", "empty_answer", "judge_refused", "judge_abstained", "cut", "malformed", "ambiguous", "too_few_votes"} {
+	for _, reason := range []string{"outside_options", "prose", "empty_answer", "judge_refused", "judge_abstained", "cut", "malformed", "ambiguous"} {
 		f(&judge.UnusableError{Reason: reason, Spent: spent}, evaluators.Unscored, reason)
 	}
 	f(&judge.RefusedError{Reason: "needs_language_model"}, evaluators.Unscored, "needs_language_model")

@@ -37,7 +37,7 @@ func (e *TransientError) Unwrap() error { return e.Err }
 
 // UnusableError is an answer without a usable distribution. Reason is one of
 // outside_options, prose, empty_answer, judge_refused, judge_abstained, cut, malformed,
-// ambiguous, too_few_votes, or a code of an abstaining model.
+// ambiguous, or a code of an abstaining model.
 type UnusableError struct {
 	Reason string
 	Raw    string         // the answer's first 200 characters

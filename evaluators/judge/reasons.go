@@ -18,7 +18,6 @@ const (
 	ReasonCut            = "cut"
 	ReasonMalformed      = "malformed"
 	ReasonAmbiguous      = "ambiguous"
-	ReasonTooFewVotes    = "too_few_votes"
 )
 
 // Reasons of a *ShedError.

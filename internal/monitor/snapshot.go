@@ -127,10 +127,6 @@ type Detector struct {
 	RestartedFor string     `json:"restarted_for,omitempty"`
 }
 
-// LateShareWarning is the LateShare above which readers are warned: slow answers fail
-// more often, so a detector that misses them sees too good a rate.
-const LateShareWarning = 0.01
-
 // The data states of an open alarm.
 const (
 	DataOK = "ok"
