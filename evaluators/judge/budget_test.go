@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -92,6 +93,32 @@ func TestTheBudgetIsNeverPassedTogether(t *testing.T) {
 	if got.Calls != calls.Load() || got.Tokens != tokens.Load() || math.Abs(got.USD-usd) > 1e-6 {
 		t.Errorf("the budget counted %+v, the judge $%.6f, %d, %d", got, usd, calls.Load(), tokens.Load())
 	}
+}
+
+// A slow judge has settled nothing while all of them ask: what is in flight counts.
+func TestWhatIsInFlightCountsAgainstTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := judgeFunc(func(ctx context.Context, q Question) (Answer, error) {
+			time.Sleep(time.Second)
+			return costs(Usage{InputTokens: 100}).Ask(ctx, q)
+		})
+		b := budgetOf(t, slow, Spending{Calls: 10}, Price{}, clockAt(noon))
+		var wg sync.WaitGroup
+		var answered, shed atomic.Int64
+		for range 100 {
+			wg.Go(func() {
+				if _, err := b.Ask(t.Context(), question("x")); err == nil {
+					answered.Add(1)
+				} else if isShed(err) {
+					shed.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if answered.Load() != 10 || shed.Load() != 90 {
+			t.Errorf("%d answered and %d shed of 100 at once, want 10 and 90", answered.Load(), shed.Load())
+		}
+	})
 }
 
 func TestEachLimitStopsByItself(t *testing.T) {
