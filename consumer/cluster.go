@@ -195,6 +195,11 @@ func (c *cluster) committed(ctx context.Context, topic string, n int) ([]int64, 
 // fetch reads from one offset on. buffer is taken over: the answer lies in it when it
 // is large enough.
 func (c *cluster) fetch(ctx context.Context, topic string, partition int, offset int64, buffer []byte) (*fetchAnswer, error) {
+	return c.fetchBytes(ctx, topic, partition, offset, buffer, int32(c.cfg.MaxBytes))
+}
+
+// fetchBytes is fetch of so many bytes at most, but of one whole batch in any case.
+func (c *cluster) fetchBytes(ctx context.Context, topic string, partition int, offset int64, buffer []byte, bytes int32) (*fetchAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.MaxWait+c.cfg.Timeout)
 	defer cancel()
 	isolation := c.isolation()
@@ -213,7 +218,7 @@ func (c *cluster) fetch(ctx context.Context, topic string, partition int, offset
 			CurrentLeaderEpoch: -1,
 			FetchOffset:        offset,
 			LogStartOffset:     -1,
-			PartitionMaxBytes:  int32(c.cfg.MaxBytes),
+			PartitionMaxBytes:  bytes,
 		}}}},
 	}
 	res, err := c.transport.RoundTrip(ctx, c.addr, req)

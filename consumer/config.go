@@ -44,7 +44,7 @@ type KafkaConfig struct {
 // Config is the ASSAY_CONSUMER_ part of the environment: how much may be in flight
 // and how a partition is given up.
 type Config struct {
-	Window      int              `env:"WINDOW, default=1024" help:"unresolved records of one partition, at most"`
+	Window      int              `env:"WINDOW, default=1024" help:"unresolved records of one partition, at most; without those that wait for their other half"`
 	WindowBytes units.Base2Bytes `env:"WINDOW_BYTES, default=32MiB" help:"bytes of unresolved records of one partition"`
 	Total       int              `env:"TOTAL, default=8192" help:"unresolved records of the process, at most"`
 	TotalBytes  units.Base2Bytes `env:"TOTAL_BYTES, default=256MiB" help:"bytes of unresolved records of the process"`

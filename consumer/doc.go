@@ -9,6 +9,9 @@
 // nothing else: heartbeats go on. Offsets lost to retention, a replaced log and a
 // partition that cannot go on are counted and shown, never passed over in silence.
 //
+// A record that its handler holds for another one keeps its offset and nothing else: no
+// room in the window, no age, no bytes.
+//
 // It does not promise an order of completion, and after a crash a record may come
 // again: from the watermark on.
 //
@@ -20,5 +23,6 @@
 // partition.go (one loop per partition, its drain), tracker.go (the watermark) and
 // committer.go. cluster.go, response.go and batch.go are the way from the socket to a
 // record. Lock order: tracker, then the process's budget; no I/O under either.
-// internal/pipeline is the handler; only cmd/assay calls New and Run.
+// internal/pipeline is the handler; only cmd/assay calls New and Run. An Inspector
+// (inspect.go) is for `assay doctor`: it looks at brokers and changes nothing.
 package consumer

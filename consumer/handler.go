@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"time"
 
 	"assay/internal/interaction"
 )
@@ -25,6 +26,11 @@ type Assignment struct {
 	LogStart   int64
 	LogEnd     int64
 	Generation int32
+
+	// Reach tells where a reader has to begin to see all records that are at most so much
+	// older than the record that stands before offset, by the log's times. It is offset
+	// itself when there is none, and depends on the log alone.
+	Reach func(ctx context.Context, offset int64, back time.Duration) (int64, error)
 }
 
 // A Partition handles the records of one assignment.
@@ -32,12 +38,15 @@ type Partition interface {
 	// Handle takes one record, in offset order, from one goroutine. It may block only
 	// for CPU work; slow work goes on in goroutines the Partition owns and ends with
 	// rec.Resolve. The record's bytes may be used until Handle has returned and the
-	// record is resolved; after that the consumer reads the next fetch into them.
+	// record is resolved or held; after that the consumer reads the next fetch into them.
 	//
 	// ctx ends when the partition stops handing out records (the drain's first step).
 	// It is for waiting inside Handle only. Work that goes on afterwards lives under
 	// a context of the Partition's own, which Drain ends.
 	Handle(ctx context.Context, rec Delivery)
+	// CaughtUp is called now and then, from Handle's goroutine, while the partition has
+	// been read to its end. It must not wait for anything.
+	CaughtUp(now time.Time)
 	// Flush makes what was counted below watermark durable, before it is committed.
 	// Only the committer calls it, never twice at once for a partition.
 	Flush(ctx context.Context, watermark int64) error
@@ -112,7 +121,8 @@ func (d Delivery) Release() {
 }
 
 // Hold marks the record as waiting on purpose for another one. It keeps its offset
-// unresolved, but is no sign of a partition that is stuck.
+// unresolved, but is no sign of a partition that is stuck, and takes no room in the
+// window any more: the handler bounds what it holds. Its bytes must not be used any more.
 func (d Delivery) Hold() {
 	if d.session != nil {
 		d.session.hold(d.ticket)

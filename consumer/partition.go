@@ -227,7 +227,7 @@ func (p *partition) tryOpen(ctx context.Context) (*session, error) {
 
 	handler, start, err := p.assign(ctx, Assignment{
 		Topic: p.topic, Partition: p.id, Committed: from,
-		LogStart: b.start, LogEnd: b.end, Generation: p.generation,
+		LogStart: b.start, LogEnd: b.end, Generation: p.generation, Reach: p.reach,
 	})
 	if err != nil {
 		return nil, err

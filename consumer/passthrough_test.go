@@ -27,6 +27,7 @@ func (d *direct) Handle(_ context.Context, r Delivery) {
 }
 func (*direct) Flush(context.Context, int64) error { return nil }
 func (*direct) Drain(context.Context) error        { return nil }
+func (*direct) CaughtUp(time.Time)                 {}
 func (*direct) FlushRows(context.Context) error    { return nil }
 func (*direct) Close()                             {}
 

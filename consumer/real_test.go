@@ -40,6 +40,7 @@ func TestOnARealBroker(t *testing.T) {
 		{"a commit beyond the end is noticed", anEmptyRecreatedTopicIsNoticed},
 		{"a topic that comes again is read from its first record", aTopicThatComesAgainIsReadFromItsFirstRecord},
 		{"a drain finishes what runs and commits it", aDrainFinishesWhatRunsAndCommitsIt},
+		{"a restart reaches back by the log's times", reachGoesByTheRecordBeforeTheOffset},
 		{"members come and go", realMembersComeAndGo},
 		{"a zombie's commit is fenced", realZombieIsFenced},
 	} {
@@ -291,11 +292,16 @@ func everyWayIn(t *testing.T, k *testkit.KafkaCluster, where place) {
 // inspected expects what `assay doctor` says.
 func inspected(t *testing.T, k KafkaConfig, want string) {
 	t.Helper()
-	_, err := Inspect(t.Context(), k, []string{topic})
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("Inspect says %v, want %q", err, want)
+	look, err := NewInspector(k)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Log(err)
+	defer look.Close()
+	b := look.Brokers(t.Context())[0]
+	if b.Err == nil || !strings.Contains(b.Err.Error(), want) || b.Fix == "" {
+		t.Errorf("the inspector says %v (fix: %s), want %q", b.Err, b.Fix, want)
+	}
+	t.Log(b.Err, "\nfix:", b.Fix)
 }
 
 // The wrong listener is no refusal: the broker hangs up and says nothing, and it may be

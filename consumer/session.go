@@ -86,6 +86,9 @@ func (s *session) read(ctx context.Context) error {
 			if s.position > first {
 				pause.reset()
 			}
+			if err == nil && answer.present && s.position >= answer.end {
+				err = s.caughtUp()
+			}
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -259,6 +262,17 @@ func (s *session) deliver(ctx context.Context, answer *fetchAnswer) (err error) 
 			s.scratch = nil // an open record still looks into it
 		}
 	}
+	return nil
+}
+
+// caughtUp tells the handler; a panic in it ends the session like one in Handle.
+func (s *session) caughtUp() (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &panicError{offset: s.current, value: v, stack: debug.Stack()}
+		}
+	}()
+	s.handler.CaughtUp(time.Now())
 	return nil
 }
 

@@ -21,7 +21,7 @@ type tracker struct {
 	entries []entry    // entries[0] is the ring's anchor; the others are open or free
 	free    uint32     // first of the free entries, linked by next
 	open    int
-	held    int
+	held    int   // of them; they are bounded by whoever holds them and take no room here
 	bytes   int64 // of open entries that were not released
 	next    int64 // what to commit when nothing is open; the next offset to read
 	waiting bool  // the loop waits for room
@@ -105,7 +105,8 @@ func (t *tracker) wait(ctx context.Context, bytes int64) error {
 }
 
 func (t *tracker) fits(bytes int64) bool {
-	return t.open == 0 || t.open < t.maxRecords && t.bytes+bytes <= t.maxBytes
+	moving := t.open - t.held
+	return moving == 0 || moving < t.maxRecords && t.bytes+bytes <= t.maxBytes
 }
 
 // add opens an admitted record. Offsets come in ascending order.
@@ -154,11 +155,12 @@ func (t *tracker) resolve(k ticket) bool {
 		t.mu.Unlock()
 		return false
 	}
-	bytes := e.bytes
+	bytes, records := e.bytes, int64(1)
 	t.entries[e.prev].next = e.next
 	t.entries[e.next].prev = e.prev
 	if e.held {
 		t.held--
+		records = 0 // given back when it was held
 	}
 	e.turn++
 	e.next = t.free
@@ -168,7 +170,7 @@ func (t *tracker) resolve(k ticket) bool {
 	wake := t.waiting
 	t.mu.Unlock()
 
-	t.budget.give(1, bytes)
+	t.budget.give(records, bytes)
 	if wake {
 		t.wake()
 	}
@@ -202,13 +204,25 @@ func (t *tracker) wake() {
 	}
 }
 
-// hold marks an open entry as held on purpose.
+// hold marks an open entry as held on purpose and gives its room back: records that wait
+// for one another must not keep the one they wait for from being read.
 func (t *tracker) hold(k ticket) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if e := t.find(k); e != nil && !e.held {
-		e.held = true
-		t.held++
+	e := t.find(k)
+	if e == nil || e.held {
+		t.mu.Unlock()
+		return
+	}
+	bytes := e.bytes
+	e.held, e.bytes = true, 0
+	t.held++
+	t.bytes -= bytes
+	wake := t.waiting
+	t.mu.Unlock()
+
+	t.budget.give(1, bytes)
+	if wake {
+		t.wake()
 	}
 }
 
@@ -238,12 +252,17 @@ func (t *tracker) low() int64 {
 	return t.next
 }
 
-// openFrom reports whether a record at or above offset is open.
+// openFrom reports whether a record at or above offset is open and not held: whether
+// somebody may look at its bytes.
 func (t *tracker) openFrom(offset int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	last := t.entries[0].prev
-	return last != 0 && t.entries[last].offset >= offset
+	for i := t.entries[0].prev; i != 0 && t.entries[i].offset >= offset; i = t.entries[i].prev {
+		if !t.entries[i].held {
+			return true
+		}
+	}
+	return false
 }
 
 // revoke ends the tracker: later resolves change nothing, and what is open is no
@@ -255,13 +274,13 @@ func (t *tracker) revoke() {
 		return
 	}
 	t.revoked = true
-	open, bytes := int64(t.open), t.bytes
+	moving, bytes := int64(t.open-t.held), t.bytes
 	t.open, t.held, t.bytes = 0, 0, 0
 	t.entries = t.entries[:1]
 	t.entries[0] = entry{}
 	t.mu.Unlock()
 
-	t.budget.give(open, bytes)
+	t.budget.give(moving, bytes)
 }
 
 // trackerState is what metrics and the watchdog see of a tracker.

@@ -192,6 +192,8 @@ type handler struct {
 	assign func(ctx context.Context, a Assignment) (int64, error)
 	drain  func(ctx context.Context, p *handled) error
 	flush  func(p *handled, watermark int64) error
+	// caughtUp runs whenever the partition was read to its end.
+	caughtUp func(p *handled, now time.Time)
 
 	mu    sync.Mutex
 	parts []*handled
@@ -257,6 +259,12 @@ func (p *handled) resolve(d Delivery, o Outcome) {
 	p.h.seen[tp][d.Record.Offset]++
 	p.h.mu.Unlock()
 	d.Resolve(o)
+}
+
+func (p *handled) CaughtUp(now time.Time) {
+	if p.h.caughtUp != nil {
+		p.h.caughtUp(p, now)
+	}
 }
 
 func (p *handled) Flush(_ context.Context, watermark int64) error {

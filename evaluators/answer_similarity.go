@@ -8,12 +8,27 @@ func answerSimilarity() Spec {
 	return Spec{
 		Name:     "answer_similarity",
 		Summary:  "How near is the output to the expected answer in what it means, wording and language left aside?",
+		Use:      "the same meaning in other words or another language",
+		NotFor:   "facts that differ in one word: factuality",
 		Required: []string{fieldOutput, fieldExpected},
 		Kind:     judge.Score,
 		PassLine: new(.75),
-		Settings: append([]Setting{passLevel(.75)}, commonSettings()...),
+		calls:    "1; by embeddings none, and 1 vector for the output and for each expected answer",
+		Settings: append([]Setting{
+			passLevel(.75),
+			{Name: "dialect", Type: "text", Values: []string{dialectLevels, dialectEmbeddings}, Default: dialectLevels,
+				Help: "levels asks the judge; embeddings is the cosine of the two texts' vectors, for which the judge needs embedding_model"},
+		}, commonSettings()...),
+		build: func(spec Spec, v variant, s Settings) Evaluator {
+			if v.dialect == dialectEmbeddings {
+				return newByVectors(spec, v, s)
+			}
+			s.Dialect = "" // checks older than the other keep their version
+			return newJudged(spec, v, s)
+		},
 		variants: []variant{{
 			template: "answer_similarity/1",
+			dialect:  dialectLevels,
 			text: "How near is the text in the block \"output\" to the text in the block \"expected\"" + alternatives + " in what it means? " +
 				"Compare meaning only: other words, another language, another order of sentences or another style change nothing. " +
 				"A negation, another number, name or date does change the meaning, however alike the two texts look. " +
@@ -24,6 +39,8 @@ func answerSimilarity() Spec {
 				"They mean largely the same; a detail is missing, added or less exact.",
 				"They mean the same; one could stand for the other.",
 			),
+		}, {
+			template: vectorTemplate, dialect: dialectEmbeddings,
 		}},
 	}
 }

@@ -112,7 +112,7 @@ func TestABatchIsOneQuestionWithItsOwnVersion(t *testing.T) {
 		"closed_qa":          {Claims: "single"},
 		"answer_correctness": {Claims: "batched"},
 		"faithfulness":       {Claims: "batched", Orders: 2},
-		"groundedness":       {Claims: "extracted"},
+		"groundedness":       {Claims: "guessed"},
 	} {
 		if _, err := evaluators.New(name, s); err == nil {
 			t.Errorf("%s %+v was taken", name, s)

@@ -158,7 +158,7 @@ func (c judgeCase) right(r evaluators.Result) bool {
 // truth: whatever is wrong then is ours. How well a real model judges them is another
 // question.
 func TestCasesJudge(t *testing.T) {
-	for _, m := range []judge.Method{judge.Logprobs, judge.Structured} {
+	for _, m := range []judge.Method{judge.Logprobs, judge.Structured, judge.Votes} {
 		right, all, doubtful := 0, 0, 0
 		var sent atomic.Int32
 		var truth string

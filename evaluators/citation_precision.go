@@ -8,6 +8,8 @@ func citationPrecision() Spec {
 	return overCitations(Spec{
 		Name:    "citation_precision",
 		Summary: "What share of the output's citations does its sentence need?",
+		Use:     "answers that must cite: whether each citation is needed",
+		NotFor:  "whether sentences without a citation should have one: citation_recall",
 	}, func(list []cited) (float64, string) {
 		credits, refs := 0, 0
 		for _, c := range list {

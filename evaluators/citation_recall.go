@@ -7,6 +7,8 @@ func citationRecall() Spec {
 	return overCitations(Spec{
 		Name:    "citation_recall",
 		Summary: "What share of the output's sentences do the documents they cite support?",
+		Use:     "answers that must cite: whether what they cite supports each sentence",
+		NotFor:  "answers whose marks are no numbers of documents",
 	}, func(list []cited) (float64, string) {
 		n := 0
 		for _, c := range list {

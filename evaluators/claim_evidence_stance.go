@@ -7,6 +7,8 @@ func claimEvidenceStance() Spec {
 	return Spec{
 		Name:     "claim_evidence_stance",
 		Summary:  "Does the evidence support the claim, in whole or in part, refute it, or say nothing about it?",
+		Use:      "what a source says about a statement",
+		NotFor:   "whether the source is right",
 		Required: []string{fieldClaim, fieldEvidence},
 		Kind:     judge.Choice,
 		Settings: append([]Setting{

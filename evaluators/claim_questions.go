@@ -10,18 +10,22 @@ import (
 )
 
 // claimQuestions asks what claim_supported asks: about one claim, or about all of a
-// text in one call.
+// text in one call. The claims are the text's sentences, or what the judge lists.
 type claimQuestions struct {
 	definition Definition
 	orders     int
+	most       int // claims of a text
 	batched    bool
+	extracted  bool
 }
 
 func newClaimQuestions(s Settings) claimQuestions {
 	q := claimQuestions{
 		definition: Definition{Evaluator: "claim_supported", Template: claimTemplate, Kind: judge.Choice, Text: claimText, Options: claimOptions()},
 		orders:     s.Orders,
+		most:       s.MaxClaims,
 		batched:    s.Claims == claimsBatched,
+		extracted:  s.Claims == claimsExtracted,
 	}
 	if q.batched {
 		q.definition.Template, q.definition.Text = claimsTemplate, claimsText
@@ -29,8 +33,34 @@ func newClaimQuestions(s Settings) claimQuestions {
 	return q
 }
 
-// list lays out all the questions about a text.
-func (q claimQuestions) list(documents []string, input *string, whole string, claims []claim) []judge.Question {
+// version names how a text is taken apart.
+func (q claimQuestions) version() string {
+	if q.extracted {
+		return sentencesVersion + "+" + extractTemplate
+	}
+	return sentencesVersion
+}
+
+// claims takes a text apart. It returns false where r has become the result already. all
+// is how many claims there were.
+func (q claimQuestions) claims(ctx context.Context, j judge.Judge, input *string, whole string, r *Result) (claims []claim, all int, ok bool, err error) {
+	if q.extracted {
+		return q.extract(ctx, j, input, whole, q.most, r)
+	}
+	claims, all = claimsOf(whole, q.most)
+	return claims, all, true, nil
+}
+
+// list lays out the questions about a text: all of them, or the one that takes it apart.
+func (q claimQuestions) list(documents []string, input *string, whole string) []judge.Question {
+	if q.extracted {
+		question, pieces := extraction(input, whole)
+		if pieces == 0 || pieces > mostSentences {
+			return nil
+		}
+		return []judge.Question{question}
+	}
+	claims, _ := claimsOf(whole, q.most)
 	if q.batched && len(claims) > 0 {
 		return []judge.Question{q.batch(documents, input, whole, claims)}
 	}

@@ -50,6 +50,8 @@ func claimSupported() Spec {
 	return Spec{
 		Name:     "claim_supported",
 		Summary:  "Does the context support the claim, contradict it, or not say?",
+		Use:      "a statement by itself against documents",
+		NotFor:   "whole answers: faithfulness takes them apart",
 		Required: []string{fieldClaim, fieldContext},
 		Kind:     judge.Choice,
 		Settings: append([]Setting{

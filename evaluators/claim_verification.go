@@ -15,6 +15,8 @@ func claimVerification() Spec {
 	return Spec{
 		Name:     "claim_verification",
 		Summary:  "Is the claim true, false, or is there not enough to tell?",
+		Use:      "a statement by what is known, with documents or without",
+		NotFor:   "statements about private or recent matters without documents: no judge knows them",
 		Required: []string{fieldClaim},
 		Optional: []string{fieldContext},
 		Kind:     judge.Choice,

@@ -8,6 +8,8 @@ func closedQA() Spec {
 	return Spec{
 		Name:     "closed_qa",
 		Summary:  "Does the output answer the input correctly, judged strictly and only by the criteria?",
+		Use:      "rules that are met or not, one by one",
+		NotFor:   "degrees: llm_judge; what a rule can compute: regex, contains",
 		Required: []string{fieldInput, fieldOutput, fieldCriteria},
 		Kind:     judge.Boolean,
 		PassLine: &line,

@@ -28,9 +28,12 @@ type Definition struct {
 	Count         string             `json:"count,omitempty"`
 	Similarity    bool               `json:"similarity,omitempty"`
 	Weights       []float64          `json:"weights,omitempty"`
-	Similar       string             `json:"similar,omitempty"` // template of a second question
-	Claims        string             `json:"claims,omitempty"`  // how a text is taken apart
-	Rule          map[string]any     `json:"rule,omitempty"`    // settings of a rule that are not its defaults
+	Similar       string             `json:"similar,omitempty"`    // template of a second question
+	Claims        string             `json:"claims,omitempty"`     // how a text is taken apart
+	Rule          map[string]any     `json:"rule,omitempty"`       // settings of a rule that are not its defaults
+	Embeddings    bool               `json:"embeddings,omitempty"` // the judge is asked for vectors
+	Drafts        bool               `json:"drafts,omitempty"`     // the judge is asked to write
+	Questions     int                `json:"questions,omitempty"`  // that it writes
 	EmptyOutput   string             `json:"empty_output"`
 	Refusals      string             `json:"refusals"`
 	Truncated     string             `json:"truncated"`

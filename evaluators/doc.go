@@ -5,7 +5,9 @@
 // Each evaluator has one file, with its wording, its options and the fields it needs.
 // Most ask one question (judged, in evaluate.go). Those over claims take the output
 // apart in code and ask the one question of claim_supported about each sentence
-// (sentences.go, claim_questions.go), so that several of them share answers. Those that compute
+// (sentences.go, claim_questions.go), so that several of them share answers; where the
+// settings say so the judge lists the claims (extracted.go). Those by embeddings have
+// questions written (draft.go) and compare vectors (vectors.go). Those that compute
 // are in rule.go. Table lists all with their settings; validation, the API's listing
 // and the docs are written from it.
 //

@@ -60,6 +60,9 @@ type Evaluator interface {
 	// Some evaluators ask further ones, depending on the answers.
 	Questions(it Item) ([]judge.Question, error)
 
+	// Calls are how often the judge is asked about an item, under these settings.
+	Calls() Calls
+
 	// Evaluate judges. An item that is not applicable costs no call. The error is
 	// not nil only when ctx was cancelled; a deadline that passed is a result.
 	Evaluate(ctx context.Context, j judge.Judge, it Item) (Result, error)

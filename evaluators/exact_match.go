@@ -23,6 +23,8 @@ func exactMatch() Spec {
 	spec := Spec{
 		Name:     "exact_match",
 		Summary:  "Is the output the expected text, white space and case aside?",
+		Use:      "answers with one right spelling: labels, codes, multiple choice",
+		NotFor:   "answers that can be said in several ways: token_f1, short_answer",
 		Required: []string{fieldOutput, fieldExpected},
 		Settings: append([]Setting{
 			{Name: "dialect", Type: "text", Values: []string{ExactAssay, ExactAutoevals, ExactSQuAD, ExactHFEvaluate}, Default: ExactAssay,

@@ -9,6 +9,8 @@ func factuality() Spec {
 	return Spec{
 		Name:     "factuality",
 		Summary:  "How do the facts of the output relate to those of the expected answer, style left aside?",
+		Use:      "answers that an expert has answered too",
+		NotFor:   "long references, which make A likely; whether what is added is true: put faithfulness beside it",
 		Required: []string{fieldOutput, fieldExpected},
 		Optional: []string{fieldInput},
 		Kind:     judge.Choice,

@@ -7,6 +7,8 @@ func faithfulness() Spec {
 	return overClaims(Spec{
 		Name:     "faithfulness",
 		Summary:  "What share of the output's claims does the context support?",
+		Use:      "answers that may say only what their documents say",
+		NotFor:   "whether the documents are right; answers that rest on general knowledge",
 		PassLine: new(1.0),
 		Settings: []Setting{passLevel(1)},
 	}, func(_ Settings, claims []verdict) (float64, string) {

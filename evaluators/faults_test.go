@@ -74,3 +74,25 @@ func TestASecondTryMayBringTheAnswer(t *testing.T) {
 		}
 	}
 }
+
+// Votes that were cast before the budget ended are paid for, and the row says so.
+func TestAShedQuestionStatesWhatItsVotesCost(t *testing.T) {
+	j := judgeFunc(func(ctx context.Context, q judge.Question) (judge.Answer, error) {
+		if q.Vote == 2 {
+			return judge.Answer{}, &judge.ShedError{Reason: judge.ShedBudget}
+		}
+		return says(map[string]float64{"yes": 1})(ctx, q)
+	})
+	one, err := j(t.Context(), judge.Question{Options: []judge.Option{{Key: "yes"}, {Key: "no"}}})
+	if err != nil || one.Usage.InputTokens == 0 {
+		t.Fatalf("%+v, %v", one, err)
+	}
+	voting, err := judge.NewVoting(j, 3, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := evaluate(t, evaluator(t, "closed_qa", evaluators.Settings{}), voting, complete())
+	if r.Status != evaluators.Shed || r.Reason != judge.ShedBudget || r.Attempts != 2*one.Attempts || r.Usage.InputTokens != 2*one.Usage.InputTokens {
+		t.Errorf("%s %s: %d attempts, %+v, want those of two votes", r.Status, r.Reason, r.Attempts, r.Usage)
+	}
+}

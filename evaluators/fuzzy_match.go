@@ -7,6 +7,8 @@ func fuzzyMatch() Spec {
 	return yesNo(Spec{
 		Name:     "fuzzy_match",
 		Summary:  "Does the output contain the expected text or the other way round, articles, case and punctuation aside?",
+		Use:      "a short answer that may stand inside a sentence",
+		NotFor:   "parts of words, which match too; numbers",
 		Required: []string{fieldOutput, fieldExpected},
 		Settings: ruleSettings(),
 	}, func(*ruleOptions) rule {

@@ -8,6 +8,8 @@ func hallucination() Spec {
 	return Spec{
 		Name:     "hallucination",
 		Summary:  "Does the output state facts that are invented or cannot be known from the input? Less is better.",
+		Use:      "a first look where no documents are at hand",
+		NotFor:   "outputs whose documents are logged: faithfulness",
 		Required: []string{fieldInput, fieldOutput},
 		Kind:     judge.Boolean,
 		PassLine: new(.5),

@@ -8,6 +8,8 @@ func hallucinationRate() Spec {
 	return overClaims(Spec{
 		Name:     "hallucination_rate",
 		Summary:  "What share of the output's claims does the context not support? Less is better.",
+		Use:      "the share of claims that the documents do not support, or contradict",
+		NotFor:   "answers without documents: hallucination",
 		PassLine: new(0.0),
 		Passes:   AtMost,
 		Settings: []Setting{

@@ -5,6 +5,8 @@ func jsonDiff() Spec {
 	return graded(Spec{
 		Name:     "json_diff",
 		Summary:  "How alike are the output and the expected value, as JSON, part by part?",
+		Use:      "structured outputs that may be partly right",
+		NotFor:   "outputs that are right or wrong as a whole: json_match",
 		Required: []string{fieldOutput, fieldExpected},
 		Settings: append([]Setting{
 			{Name: "dialect", Type: "text", Values: []string{"js", "py"}, Default: "js",
@@ -32,6 +34,8 @@ func jsonMatch() Spec {
 	return yesNo(Spec{
 		Name:     "json_match",
 		Summary:  "Is the output the same JSON value as the expected one? The order of lists counts, that of keys does not.",
+		Use:      "structured outputs that must be the same",
+		NotFor:   "outputs where a part counts: json_diff",
 		Required: []string{fieldOutput, fieldExpected},
 		Settings: ruleSettings(),
 	}, func(*ruleOptions) rule {
@@ -50,6 +54,8 @@ func validJSON() Spec {
 	return yesNo(Spec{
 		Name:     "valid_json",
 		Summary:  "Is the output a JSON object or array, or does it fit a JSON schema?",
+		Use:      "outputs that a program reads",
+		NotFor:   "whether the values are right: json_diff",
 		Required: []string{fieldOutput},
 		Settings: append([]Setting{
 			{Name: "schema", Type: "object", Help: "a JSON schema; with one, any kind of value that it describes is right"},

@@ -166,7 +166,7 @@ func TestSettingsOfOthersAreRefused(t *testing.T) {
 	f("closed_qa", evaluators.Settings{MaxClaims: 3, Dialect: "x"}, "dialect: this evaluator has one way only")
 	f("closed_qa", evaluators.Settings{MaxClaims: 3}, "max_claims: this evaluator does not")
 	f("answer_correctness", evaluators.Settings{Dialect: "statement"}, "levels or statements", "did you mean statements?")
-	f("answer_correctness", evaluators.Settings{MaxClaims: 3}, "only dialect statements")
+	f("answer_correctness", evaluators.Settings{MaxClaims: 3}, "only dialects statements")
 	f("answer_correctness", evaluators.Settings{Similarity: true}, "only answer_correctness with dialect statements")
 	f("answer_correctness", evaluators.Settings{Coarse: true}, "coarse")
 	f("answer_correctness", evaluators.Settings{Dialect: "statements", Weights: []float64{1, 1}}, "similarity: true")

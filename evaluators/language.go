@@ -20,6 +20,8 @@ func languageOf() Spec {
 	return yesNo(Spec{
 		Name:     "language",
 		Summary:  "Is the output in one of the named languages?",
+		Use:      "answers that must come in the user's language",
+		NotFor:   "texts of under 20 letters, and mixed ones",
 		Required: []string{fieldOutput},
 		Settings: append([]Setting{
 			{Name: "any", Type: "list", Help: "languages by their two letters (ISO 639-1), such as en and de"},

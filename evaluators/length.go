@@ -11,6 +11,8 @@ func length() Spec {
 	return yesNo(Spec{
 		Name:     "length",
 		Summary:  "Is the output as long as it should be, in characters, words or sentences?",
+		Use:      "limits of a channel, and answers that ramble",
+		NotFor:   "quality: short is not good",
 		Required: []string{fieldOutput},
 		Settings: append(append(boundSettings("length"), Setting{
 			Name: "unit", Type: "text", Values: []string{"runes", "words", "sentences"}, Default: "runes",

@@ -7,6 +7,8 @@ func listContains() Spec {
 	return graded(Spec{
 		Name:     "list_contains",
 		Summary:  "How well does the output, a JSON list of texts, match the expected list, order aside?",
+		Use:      "lists of names or labels, order aside",
+		NotFor:   "lists of over 500 items",
 		Required: []string{fieldOutput, fieldExpected},
 		Settings: append([]Setting{
 			{Name: "allow_extra", Type: "boolean", Default: false, Help: "texts beyond the expected ones do no harm"},

@@ -8,6 +8,8 @@ func llmJudge() Spec {
 	return Spec{
 		Name:     "llm_judge",
 		Summary:  "How far does the output meet the criteria?",
+		Use:      "criteria that are met more or less",
+		NotFor:   "criteria that are met or not: closed_qa, whose probability is easier to hold against people",
 		Required: []string{fieldOutput, fieldCriteria},
 		Optional: []string{fieldInput, fieldContext, fieldExpected},
 		Kind:     judge.Score,

@@ -8,6 +8,8 @@ func mathEquivalent() Spec {
 	return Spec{
 		Name:     "math_equivalent",
 		Summary:  "Is the output the same mathematical expression as the expected one?",
+		Use:      "expressions that may be written in several ways",
+		NotFor:   "plain numbers: numeric_diff, or the metric math_equiv, which cost nothing",
 		Required: []string{fieldOutput, fieldExpected},
 		Kind:     judge.Boolean,
 		PassLine: new(.5),

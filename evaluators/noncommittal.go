@@ -8,6 +8,8 @@ func noncommittal() Spec {
 	return Spec{
 		Name:     "noncommittal",
 		Summary:  "Does the output evade, or say that it does not know? Less is better.",
+		Use:      "the many forms of \"I don't know\"",
+		NotFor:   "refusals alone: refusal costs nothing",
 		Required: []string{fieldOutput},
 		Optional: []string{fieldInput},
 		Kind:     judge.Boolean,

@@ -12,6 +12,8 @@ func numericDiff() Spec {
 	return graded(Spec{
 		Name:     "numeric_diff",
 		Summary:  "How near is the output, a number, to the expected one, relative to their size?",
+		Use:      "numbers that may be a little off",
+		NotFor:   "numbers inside text: extract them first",
 		Required: []string{fieldOutput, fieldExpected},
 		Settings: ruleSettings(),
 	}, .95, func(*ruleOptions) rule {

@@ -22,6 +22,8 @@ func numericRange() Spec {
 	return yesNo(Spec{
 		Name:    "numeric_range",
 		Summary: "Is a number of the interaction within bounds?",
+		Use:     "any number that the log carries",
+		NotFor:  "numbers in the output's text: regex",
 		Settings: append(boundSettings("value"), Setting{
 			Name: "field", Type: "text", Help: "the number: " + strings.Join(fields, ", ") + " or " + attributePrefix + "NAME",
 		}),
@@ -40,6 +42,8 @@ func latency() Spec {
 	return yesNo(Spec{
 		Name:     "latency",
 		Summary:  "Did the answer take as long as it may, in milliseconds?",
+		Use:      "a limit of waiting time per answer",
+		NotFor:   "percentiles: a pass rate says how many were within the limit",
 		Settings: boundSettings("milliseconds"),
 	}, func(o *ruleOptions) rule { return within(fieldLatency, o.bounds()) })
 }
@@ -49,6 +53,8 @@ func tokens() Spec {
 	return yesNo(Spec{
 		Name:    "tokens",
 		Summary: "Did the interaction use as many tokens as it may?",
+		Use:     "a limit of size or cost per answer",
+		NotFor:  "the number of words: length",
 		Settings: append(boundSettings("tokens"), Setting{
 			Name: "of", Type: "text", Values: []string{"input", "output", "total"}, Default: "total", Help: "which tokens are counted",
 		}),

@@ -32,11 +32,11 @@ func (r *Result) settleError(ctx context.Context, err error) error {
 		fatal     *judge.FatalError
 		transient *judge.TransientError
 	)
+	r.spend(judge.SpentOf(err))
 	switch {
 	case errors.As(err, &unusable):
 		r.Status, r.Reason = Unscored, unusable.Reason
 		r.Method, r.Model = unusable.Method, unusable.Model
-		r.spend(unusable.Spent)
 		maps.Copy(r.Detail, unusable.Detail)
 		if outside, ok := unusable.Detail["outside"].(float64); ok {
 			r.Outside = outside
@@ -71,7 +71,6 @@ func (r *Result) settleError(ctx context.Context, err error) error {
 			r.Reason = ReasonTimeout
 		}
 		r.Model = transient.Model
-		r.spend(transient.Spent)
 	case errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil:
 		r.Status, r.Reason = Error, ReasonTimeout
 	default:
@@ -79,6 +78,29 @@ func (r *Result) settleError(ctx context.Context, err error) error {
 	}
 	r.Detail["error"] = firstRunes(err.Error(), 200)
 	return nil
+}
+
+// settleFirst does it for questions that were asked together: r becomes the result of the
+// first that has no answer and has the cost of all of them. It returns false where one has
+// none.
+func (r *Result) settleFirst(ctx context.Context, errs []error) (bool, error) {
+	settled := false
+	for _, err := range errs {
+		switch {
+		case err == nil:
+		case !settled:
+			settled = true
+			if err := r.settleError(ctx, err); err != nil {
+				return false, err
+			}
+		default:
+			other := Result{Detail: make(map[string]any)}
+			if other.settleError(ctx, err) == nil {
+				r.spend(judge.Spent{Usage: other.Usage, Attempts: other.Attempts})
+			}
+		}
+	}
+	return !settled, nil
 }
 
 func (r *Result) spend(s judge.Spent) {

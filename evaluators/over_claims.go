@@ -17,7 +17,7 @@ func overClaims(spec Spec, score claimScore) Spec {
 	spec.Required = []string{fieldOutput, fieldContext}
 	spec.Optional = []string{fieldInput}
 	spec.Kind = judge.Choice
-	spec.calls = "1 for each claim, up to max_claims; 1 in all where claims are batched"
+	spec.calls = "1 for each claim, up to max_claims; 1 in all where claims are batched; 1 more where they are extracted"
 	spec.Settings = append(append(spec.Settings, claimsSetting(), maxClaimsSetting()), commonSettingsWith(NotApplicableItem)...)
 	spec.refusals = NotApplicableItem
 	spec.variants = []variant{{template: claimTemplate, text: claimText, options: claimOptions()}}
@@ -25,7 +25,7 @@ func overClaims(spec Spec, score claimScore) Spec {
 		questions := newClaimQuestions(s)
 		v.template, v.text = questions.definition.Template, questions.definition.Text
 		d := definitionOf(spec, v, s)
-		d.Claims = sentencesVersion
+		d.Claims, d.Drafts = questions.version(), questions.extracted
 		return &claimwise{newAsking(spec, s, d), questions, score}
 	}
 	return spec
@@ -44,8 +44,7 @@ func (e *claimwise) Questions(it Item) ([]judge.Question, error) {
 		return nil, err
 	}
 	documents, _ := it.fit(e.spec, e.settings.MaxInputRunes)
-	claims, _ := claimsOf(*it.Output, e.settings.MaxClaims)
-	return e.questions.list(documents, it.Input, *it.Output, claims), nil
+	return e.questions.list(documents, it.Input, *it.Output), nil
 }
 
 // Evaluate implements Evaluator.
@@ -56,7 +55,10 @@ func (e *claimwise) Evaluate(ctx context.Context, j judge.Judge, it Item) (Resul
 func (e *claimwise) judge(ctx context.Context, j judge.Judge, it Item, r *Result) error {
 	documents, _ := it.fit(e.spec, e.settings.MaxInputRunes)
 	r.noteCut(it, e.spec, len(documents))
-	claims, all := claimsOf(*it.Output, e.settings.MaxClaims)
+	claims, all, ok, err := e.questions.claims(ctx, j, it.Input, *it.Output, r)
+	if err != nil || !ok {
+		return err
+	}
 	if len(claims) < all {
 		r.Detail["claims_cut"] = all - len(claims)
 	}

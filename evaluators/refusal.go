@@ -17,6 +17,8 @@ func refusal() Spec {
 	return yesNo(Spec{
 		Name:     "refusal",
 		Summary:  "Does the assistant answer (1) or decline (0), by the log's status or by how the output begins?",
+		Use:      "a count of declined answers on all of the traffic",
+		NotFor:   "whether declining was right: closed_qa with the policy as criteria",
 		Required: []string{fieldOutput},
 		Settings: append([]Setting{
 			{Name: "phrases", Type: "list", Help: "further phrases that begin a refusal, case aside"},

@@ -7,6 +7,8 @@ func regexMatch() Spec {
 	return yesNo(Spec{
 		Name:     "regex",
 		Summary:  "Does the output match a pattern, or keep clear of one?",
+		Use:      "a form that the output must have or must not have",
+		NotFor:   "meaning, and negation in the text",
 		Required: []string{fieldOutput},
 		Settings: append([]Setting{
 			{Name: "pattern", Type: "text", Help: "a pattern (RE2) that must be found; (?i) in front ignores case, ^(?s) and $ make it the whole output"},
@@ -36,6 +38,8 @@ func containsTexts() Spec {
 	return yesNo(Spec{
 		Name:     "contains",
 		Summary:  "Does the output contain the texts it should, and none that it should not?",
+		Use:      "words that must or must not be there",
+		NotFor:   "meaning: \"not refundable\" contains refundable",
 		Required: []string{fieldOutput},
 		Settings: append([]Setting{
 			{Name: "any", Type: "list", Help: "texts of which at least one must occur"},

@@ -3,6 +3,7 @@ package evaluators_test
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ func everyRule() []struct {
 		{"json_diff", evaluators.Settings{Dialect: "py"}},
 		{"json_match", evaluators.Settings{}},
 		{"language", evaluators.Settings{Options: options{"any": []string{"en", "zh"}}}},
+		{"latency", evaluators.Settings{Options: options{"max": 100}}},
 		{"length", evaluators.Settings{Options: options{"max": 100}}},
 		{"length", evaluators.Settings{Options: options{"max": 100, "unit": "words"}}},
 		{"length", evaluators.Settings{Options: options{"max": 100, "unit": "sentences"}}},
@@ -41,9 +43,22 @@ func everyRule() []struct {
 		{"refusal", evaluators.Settings{}},
 		{"regex", evaluators.Settings{Options: options{"pattern": `(a|aa)+$`, "must_not": `(x*)*y`}}},
 		{"token_f1", evaluators.Settings{}},
+		{"tokens", evaluators.Settings{Options: options{"min": 10, "of": "output"}}},
 		{"valid_json", evaluators.Settings{}},
 		{"valid_json", evaluators.Settings{Options: options{"schema": options{"type": "array", "uniqueItems": true, "items": options{"pattern": "^(a|aa)+$"}}}}},
 		{"valid_json", evaluators.Settings{Options: options{"schema": options{"minimum": 0, "items": options{"minimum": 0, "multipleOf": .01}}}}},
+	}
+}
+
+func TestEveryRuleOfTheTableIsFuzzed(t *testing.T) {
+	fuzzed := make(map[string]bool)
+	for _, r := range everyRule() {
+		fuzzed[r.name] = true
+	}
+	for _, spec := range evaluators.Table() {
+		if fuzzed[spec.Name] == spec.NeedsJudge() {
+			t.Errorf("%s: fuzzed %t, asks a judge %t: everyRule lists what computes", spec.Name, fuzzed[spec.Name], spec.NeedsJudge())
+		}
 	}
 }
 
@@ -99,6 +114,10 @@ func rulesResult(t *testing.T, e evaluators.Evaluator, output, expected string) 
 	t.Helper()
 	it := pair(output, expected)
 	it.Attributes = map[string]string{"n": output}
+	if v, err := strconv.ParseFloat(output, 64); err == nil {
+		it.LatencyMS = &v
+	}
+	it.OutputTokens = new(int64(len(output)))
 	r, err := e.Evaluate(t.Context(), nil, it)
 	if err != nil {
 		t.Fatal(err)

@@ -15,11 +15,12 @@ type Settings struct {
 	Coarse   bool     // factuality by two options, agree and disagree
 	Dialect  string   // where several ways of judging are in use; empty is the first
 
-	Claims     string    // how claims are asked about: single, batched
+	Claims     string    // how claims are found and asked about: single, batched, extracted
 	MaxClaims  int       // claims of one text that are judged at most; 8
 	Count      string    // hallucination_rate: what counts as hallucinated
 	Similarity bool      // answer_correctness by statements: blend in answer_similarity
 	Weights    []float64 // of statements and similarity; .75 and .25
+	Questions  int       // answer_relevancy by embeddings: questions that are written; 3
 
 	// Options are the settings of a deterministic evaluator's own, by the names of its
 	// rows of Settings, as YAML or JSON has them.
@@ -87,7 +88,14 @@ func settle(s Settings, spec Spec, v variant) (Settings, error) {
 	if s.Orders < 0 || s.Orders > 2 {
 		fault("orders: %d: want 1 or 2", s.Orders)
 	}
+	if !spec.takes("orders") && s.Orders != 0 {
+		fault("orders: this evaluator shows no options to a judge")
+	}
+	if !spec.takes("max_input_runes") && s.MaxInputRunes != 0 {
+		fault("max_input_runes: no judge reads for this evaluator")
+	}
 	settleClaims(&s, spec, fault)
+	settleVectors(&s, spec, fault)
 	switch {
 	case spec.rule == nil && len(s.Options) > 0:
 		fault("options: of evaluators that compute; this one asks a judge")

@@ -7,8 +7,9 @@ const (
 	defaultMaxClaims = 8
 	mostClaims       = 50 // each is a call of the judge
 
-	claimsSingle  = "single"
-	claimsBatched = "batched"
+	claimsSingle    = "single"
+	claimsBatched   = "batched"
+	claimsExtracted = "extracted"
 
 	countUnsupported  = "unsupported"
 	countContradicted = "contradicted"
@@ -20,20 +21,23 @@ func maxClaimsSetting() Setting {
 }
 
 func claimsSetting() Setting {
-	return Setting{Name: "claims", Type: "text", Values: []string{claimsSingle, claimsBatched}, Default: claimsSingle,
-		Help: "single asks about each claim by itself; batched about all in one call, for a fraction of the cost, and needs a judge with method structured"}
+	return Setting{Name: "claims", Type: "text", Values: []string{claimsSingle, claimsBatched, claimsExtracted}, Default: claimsSingle,
+		Help: "single asks about each sentence by itself; batched about all in one call, for a fraction of the cost, and needs a judge with method structured; extracted has the judge list the claims first, in one call more"}
 }
 
 // settleClaims checks the settings of claims and fills in their defaults. A setting
 // that this evaluator does not take is a fault and not ignored.
 func settleClaims(s *Settings, spec Spec, fault func(format string, args ...any)) {
-	statements := spec.takes("similarity") && s.Dialect == dialectStatements
+	statements := spec.takes("similarity") && (s.Dialect == dialectStatements || s.Dialect == dialectEmbeddings)
+	if statements && s.Dialect == dialectEmbeddings {
+		s.Similarity = true
+	}
 	claims := spec.takes("max_claims") && (!spec.takes("similarity") || statements)
 	switch {
 	case !spec.takes("max_claims") && s.MaxClaims != 0:
 		fault("max_claims: this evaluator does not take a text apart")
 	case !claims && s.MaxClaims != 0:
-		fault("max_claims: only dialect %s takes a text apart", dialectStatements)
+		fault("max_claims: only dialects %s and %s take a text apart", dialectStatements, dialectEmbeddings)
 	}
 	if s.MaxClaims < 0 || s.MaxClaims > mostClaims {
 		fault("max_claims: %d: want 1 to %d", s.MaxClaims, mostClaims)
@@ -42,11 +46,11 @@ func settleClaims(s *Settings, spec Spec, fault func(format string, args ...any)
 	case !spec.takes("claims") && s.Claims != "":
 		fault("claims: this evaluator has one way of asking")
 	case !claims && s.Claims != "":
-		fault("claims: only dialect %s takes a text apart", dialectStatements)
+		fault("claims: only dialects %s and %s take a text apart", dialectStatements, dialectEmbeddings)
 	case spec.takes("claims") && claims && s.Claims == "":
 		s.Claims = claimsSingle
-	case s.Claims != "" && s.Claims != claimsSingle && s.Claims != claimsBatched:
-		fault("claims: %q: want %s or %s", s.Claims, claimsSingle, claimsBatched)
+	case s.Claims != "" && s.Claims != claimsSingle && s.Claims != claimsBatched && s.Claims != claimsExtracted:
+		fault("claims: %q: want %s or %s or %s", s.Claims, claimsSingle, claimsBatched, claimsExtracted)
 	case s.Claims == claimsBatched && s.Orders == 2:
 		fault("orders: 2 goes with claims: %s only", claimsSingle)
 	}
@@ -65,7 +69,7 @@ func settleClaims(s *Settings, spec Spec, fault func(format string, args ...any)
 
 	switch {
 	case s.Similarity && !statements:
-		fault("similarity: only answer_correctness with dialect %s blends it in", dialectStatements)
+		fault("similarity: only answer_correctness with dialect %s or %s blends it in", dialectStatements, dialectEmbeddings)
 	case s.Weights != nil && !s.Similarity:
 		fault("weights: of statements and similarity; they need similarity: true")
 	case s.Similarity && s.Weights == nil:

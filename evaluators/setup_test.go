@@ -100,12 +100,14 @@ func checkInvariants(t *testing.T, r evaluators.Result) {
 	ok := r.Status == evaluators.OK
 	// an evaluator of many claims has no one option
 	one := ok && r.OptionNames != nil
-	if (r.Score != nil) != ok || (r.Passed != nil) != ok || (r.Confidence != nil) != ok || (r.Label != "") != ok ||
+	// a cosine is no distribution and has no confidence
+	sure := ok && r.Detail["cosine"] == nil && r.Detail["noncommittal"] == nil && r.Label != "0.00"
+	if (r.Score != nil) != ok || (r.Passed != nil) != ok || r.Confidence != nil && !ok || r.Confidence == nil && sure || (r.Label != "") != ok ||
 		(r.Option != "") != one || (r.Probabilities != nil) != one || (r.Reason == "") != ok {
 		t.Errorf("status %s with score %v, passed %v, option %q, reason %q", r.Status, r.Score, r.Passed, r.Option, r.Reason)
 	}
-	if ok && !(*r.Score >= 0 && *r.Score <= 1 && *r.Confidence >= 0 && *r.Confidence <= 1) {
-		t.Errorf("score %v, confidence %v", *r.Score, *r.Confidence)
+	if ok && !(*r.Score >= 0 && *r.Score <= 1) || r.Confidence != nil && !(*r.Confidence >= 0 && *r.Confidence <= 1) {
+		t.Errorf("score %v, confidence %v", *r.Score, r.Confidence)
 	}
 	if r.Evaluator == "" || r.Version == "" {
 		t.Errorf("result without evaluator or version: %+v", r)
@@ -123,7 +125,15 @@ func stack(t *testing.T, fake *testkit.FakeJudge, m judge.Method) judge.Judge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return judge.NewRetry(backend, judge.RetryPolicy{Attempts: 3, Base: time.Millisecond, Max: time.Millisecond})
+	retry := judge.NewRetry(backend, judge.RetryPolicy{Attempts: 3, Base: time.Millisecond, Max: time.Millisecond})
+	if m != judge.Votes {
+		return retry
+	}
+	votes, err := judge.NewVoting(retry, 3, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return votes
 }
 
 // caseFile opens a bank of cases; a missing one is a failure.

@@ -15,6 +15,8 @@ func shortAnswer() Spec {
 	return Spec{
 		Name:     "short_answer",
 		Summary:  "Is the answer to a question of fact correct, incorrect or not attempted?",
+		Use:      "questions of fact with a short answer, where not answering is told apart from a wrong answer",
+		NotFor:   "essays, and questions with many right answers",
 		Required: []string{fieldInput, fieldOutput, fieldExpected},
 		Kind:     judge.Choice,
 		Settings: append([]Setting{

@@ -13,18 +13,30 @@ import (
 type statements struct {
 	asking
 	questions  claimQuestions
-	similarity *judged // nil unless it is blended in
+	similarity similarity // nil unless it is blended in
+}
+
+// similarity is how near two whole texts are, from 0 to 1. It returns false where r has
+// become the result already.
+type similarity interface {
+	Calls() Calls
+	Questions(it Item) ([]judge.Question, error)
+	similar(ctx context.Context, j judge.Judge, it Item, r *Result) (score float64, ok bool, err error)
 }
 
 func newStatements(spec Spec, v variant, s Settings) *statements {
 	e := &statements{questions: newClaimQuestions(s)}
 	v.template, v.text = e.questions.definition.Template, e.questions.definition.Text
 	d := definitionOf(spec, v, s)
-	d.Kind, d.Claims = judge.Choice, sentencesVersion
+	d.Kind, d.Claims, d.Drafts = judge.Choice, e.questions.version(), e.questions.extracted
 	if s.Similarity {
 		other := answerSimilarity()
-		e.similarity = newJudged(other, other.variants[0], Settings{PassLine: other.PassLine, MaxInputRunes: s.MaxInputRunes, Orders: s.Orders})
-		d.Similar = e.similarity.definition.Template
+		settings := Settings{PassLine: other.PassLine, MaxInputRunes: s.MaxInputRunes, Orders: s.Orders}
+		if v.dialect == dialectEmbeddings {
+			e.similarity, d.Similar, d.Embeddings = newByVectors(other, other.variants[1], settings), other.variants[1].template, true
+		} else {
+			e.similarity, d.Similar = newJudged(other, other.variants[0], settings), other.variants[0].template
+		}
 	}
 	e.asking = newAsking(spec, s, d)
 	return e
@@ -38,11 +50,15 @@ func (e *statements) Questions(it Item) ([]judge.Question, error) {
 	var list []judge.Question
 	for _, reference := range it.texts(fieldExpected) {
 		for _, side := range e.sides(it, reference) {
-			list = append(list, e.questions.list([]string{side.against}, it.Input, side.whole, side.claims)...)
+			list = append(list, e.questions.list([]string{side.against}, it.Input, side.whole)...)
 		}
 	}
 	if e.similarity != nil {
-		list = append(list, e.similarity.question(it, nil))
+		whole, err := e.similarity.Questions(it)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, whole...)
 	}
 	return list, nil
 }
@@ -52,18 +68,11 @@ func (e *statements) Evaluate(ctx context.Context, j judge.Judge, it Item) (Resu
 	return e.run(it, nil, e.ruleClaims, func(r *Result) error { return e.judge(ctx, j, it, r) })
 }
 
-// A side is one text's claims and the text they are held against.
-type side struct {
-	claims  []claim
-	all     int
-	whole   string
-	against string
-}
+// A side is a text and the text that its claims are held against.
+type side struct{ whole, against string }
 
 func (e *statements) sides(it Item, reference string) [2]side {
-	said, allSaid := claimsOf(*it.Output, e.settings.MaxClaims)
-	known, allKnown := claimsOf(reference, e.settings.MaxClaims)
-	return [2]side{{said, allSaid, *it.Output, reference}, {known, allKnown, reference, *it.Output}}
+	return [2]side{{*it.Output, reference}, {reference, *it.Output}}
 }
 
 func (e *statements) judge(ctx context.Context, j judge.Judge, it Item, r *Result) error {
@@ -86,7 +95,7 @@ func (e *statements) judge(ctx context.Context, j judge.Judge, it Item, r *Resul
 	r.Detail["tp"], r.Detail["fp"], r.Detail["fn"], r.Detail["f1"] = best.tp, best.fp, best.fn, score
 	r.Detail["claims"], r.Detail["expected_claims"] = claimDetail(best.said), claimDetail(best.known)
 	if len(it.texts(fieldExpected)) > 1 {
-		r.Detail["reference"] = best.reference
+		r.Detail["reference"] = best.reference + 1 // from 1, as rules count
 	}
 	if best.cut > 0 {
 		r.Detail["claims_cut"] = best.cut
@@ -98,24 +107,36 @@ func (e *statements) judge(ctx context.Context, j judge.Judge, it Item, r *Resul
 		}
 	}
 	r.fillClaims(e.definition, score, fmt.Sprintf("%d right, %d wrong, %d missing", best.tp, best.fp, best.fn), append(best.said, best.known...))
+	if model, ok := r.Detail["embedding_model"].(string); ok {
+		r.Model += " + " + model // both make the number, as in relevancy by questions
+	}
 	return nil
 }
 
-// blend asks answer_similarity and mixes its score in.
+// blend mixes in how similar the whole texts are.
 func (e *statements) blend(ctx context.Context, j judge.Judge, it Item, score *float64, r *Result) (bool, error) {
-	a, err := ask(ctx, j, e.similarity.question(it, nil), e.settings.Orders, r)
-	if err != nil {
-		return false, r.settleError(ctx, err)
-	}
-	m, err := e.similarity.definition.measure(a.Probabilities)
-	if err != nil {
-		r.malformed(a, err)
-		return false, nil
+	similar, ok, err := e.similarity.similar(ctx, j, it, r)
+	if err != nil || !ok {
+		return false, err
 	}
 	w := e.settings.Weights
-	*score = (w[0]**score + w[1]*m.score) / (w[0] + w[1])
-	r.Detail["similarity"] = m.score
+	*score = (w[0]**score + w[1]*similar) / (w[0] + w[1])
+	r.Detail["similarity"] = similar
 	return true, nil
+}
+
+// similar implements similarity for answer_similarity by levels.
+func (e *judged) similar(ctx context.Context, j judge.Judge, it Item, r *Result) (float64, bool, error) {
+	a, err := ask(ctx, j, e.question(it, nil), e.settings.Orders, r)
+	if err != nil {
+		return 0, false, r.settleError(ctx, err)
+	}
+	m, err := e.definition.measure(a.Probabilities)
+	if err != nil {
+		r.malformed(a, err)
+		return 0, false, nil
+	}
+	return m.score, true, nil
 }
 
 // An agreement is how an output and one reference compare.
@@ -139,11 +160,15 @@ func (a agreement) f1() float64 {
 func (e *statements) compare(ctx context.Context, j judge.Judge, it Item, reference string, r *Result) (agreement, bool, error) {
 	var a agreement
 	for i, s := range e.sides(it, reference) {
-		verdicts, ok, err := e.questions.ask(ctx, j, []string{s.against}, it.Input, s.whole, s.claims, r)
+		claims, all, ok, err := e.questions.claims(ctx, j, it.Input, s.whole, r)
 		if err != nil || !ok {
 			return agreement{}, ok, err
 		}
-		a.cut += s.all - len(s.claims)
+		verdicts, ok, err := e.questions.ask(ctx, j, []string{s.against}, it.Input, s.whole, claims, r)
+		if err != nil || !ok {
+			return agreement{}, ok, err
+		}
+		a.cut += all - len(claims)
 		stated := counted(verdicts)
 		if i == 0 {
 			a.said, a.tp = verdicts, count(stated, claimSupports)

@@ -14,6 +14,8 @@ import (
 type Spec struct {
 	Name     string
 	Summary  string // one sentence
+	Use      string // what it is good for
+	NotFor   string // what it is not good for, with what is
 	calls    string // of the judge for an item, where it is not one
 	Required []string
 	Optional []string

@@ -8,6 +8,8 @@ func tokenF1() Spec {
 	return graded(Spec{
 		Name:     "token_f1",
 		Summary:  "How many words do the output and the expected text share (F1), articles, case and punctuation aside? For short answers.",
+		Use:      "answers of a few words",
+		NotFor:   "long answers, where it agrees little with people; numbers, whose sign and point it drops",
 		Required: []string{fieldOutput, fieldExpected},
 		Settings: ruleSettings(),
 	}, .5, func(*ruleOptions) rule {

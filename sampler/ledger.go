@@ -2,6 +2,7 @@ package sampler
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"time"
 )
@@ -69,6 +70,11 @@ type Count struct {
 // committed offset, and a row that claimed to reach it would replace the full count of
 // the earlier owner by a part.
 //
+// A record that waits long for another one holds the watermark, and with it the buckets
+// of all that came after it. Those whose record is resolved need not stand apart: the
+// watermark cannot stop at them any more. Resolve says so, and now and then they are
+// merged into the bucket before them. So there are about as many buckets as open records.
+//
 // A cell knows where it stands in the newest bucket, so that counting costs one lookup
 // and no allocation while the same cells come again.
 type Ledger struct {
@@ -83,6 +89,7 @@ type Ledger struct {
 	buckets []*bucket
 	spare   []*bucket
 	serial  uint64 // of the newest bucket
+	settled int    // buckets whose first record is resolved
 }
 
 // Cells are looked up by numbers in place of texts: hashing six strings per decision
@@ -112,9 +119,10 @@ type cell struct {
 }
 
 type bucket struct {
-	first int64
-	waits []waiting
-	spans []span // per block, since a bucket may run over borders
+	first   int64
+	settled bool // the record at first is resolved
+	waits   []waiting
+	spans   []span // per block, since a bucket may run over borders
 }
 
 type waiting struct {
@@ -171,7 +179,7 @@ func (l *Ledger) open(offset int64) {
 	if n := len(l.spare); n > 0 {
 		b, l.spare = l.spare[n-1], l.spare[:n-1]
 	}
-	b.first = offset
+	b.first, b.settled = offset, false
 	l.buckets = append(l.buckets, b)
 	l.serial++
 }
@@ -246,9 +254,10 @@ func (l *Ledger) fold(watermark int64) {
 		for _, s := range b.spans {
 			s.block.upto, s.block.logTime = s.last, s.logTime
 		}
-		clear(b.waits)
-		clear(b.spans)
-		b.waits, b.spans = b.waits[:0], b.spans[:0]
+		if b.settled {
+			l.settled--
+		}
+		b.clear()
 		n++
 	}
 	if n == 0 {
@@ -261,14 +270,85 @@ func (l *Ledger) fold(watermark int64) {
 		next = max(next, l.blocks[len(l.blocks)-1].upto+1)
 	}
 	for _, b := range l.buckets[:n] {
-		if len(l.spare) < maxSpare && cap(b.waits) <= maxSpareCells {
-			l.spare = append(l.spare, b)
-		}
+		l.keep(b)
 	}
 	l.buckets = append(l.buckets[:0], l.buckets[n:]...)
 	if len(l.buckets) == 0 {
 		l.open(next)
 	}
+}
+
+func (b *bucket) clear() {
+	clear(b.waits)
+	clear(b.spans)
+	b.waits, b.spans = b.waits[:0], b.spans[:0]
+}
+
+// keep puts an empty bucket aside for later.
+func (l *Ledger) keep(b *bucket) {
+	if len(l.spare) < maxSpare && cap(b.waits) <= maxSpareCells {
+		l.spare = append(l.spare, b)
+	}
+}
+
+// mergeFrom is the number of settled buckets below which merging is not worth it.
+const mergeFrom = 256
+
+// Resolve says that a record that was counted as open is resolved. It must not be said
+// before the watermark can pass the record; not saying it costs memory only.
+func (l *Ledger) Resolve(offset int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i, ok := slices.BinarySearchFunc(l.buckets, offset, func(b *bucket, offset int64) int { return int(b.first - offset) })
+	if !ok || l.buckets[i].settled {
+		return
+	}
+	l.buckets[i].settled = true
+	if l.settled++; l.settled >= mergeFrom && l.settled > len(l.buckets)/2 {
+		l.merge()
+	}
+}
+
+// merge puts settled buckets into the one before them. The newest stays: it is counted
+// into.
+func (l *Ledger) merge() {
+	into := l.buckets[0]
+	kept := l.buckets[:1]
+	places := make(map[*cell]int)
+	for i, b := range l.buckets[1:] {
+		if !b.settled || i == len(l.buckets)-2 {
+			kept = append(kept, b)
+			into = b
+			clear(places)
+			continue
+		}
+		if len(places) == 0 {
+			for place, w := range into.waits {
+				places[w.cell] = place
+			}
+		}
+		for _, w := range b.waits {
+			place, ok := places[w.cell]
+			if !ok {
+				place = len(into.waits)
+				places[w.cell] = place
+				into.waits = append(into.waits, waiting{cell: w.cell})
+			}
+			into.waits[place].n += w.n
+		}
+		for _, s := range b.spans {
+			if n := len(into.spans); n > 0 && into.spans[n-1].block == s.block {
+				into.spans[n-1] = s
+			} else {
+				into.spans = append(into.spans, s)
+			}
+		}
+		l.settled--
+		b.clear()
+		l.keep(b)
+	}
+	clear(l.buckets[len(kept):])
+	l.buckets = kept
 }
 
 // drop forgets the blocks that are over: everything in them is folded and told, and a

@@ -202,7 +202,15 @@ func (w *worker) run(n int) {
 		}
 		for len(w.open) > 0 && w.r.IntN(3) == 0 {
 			i := w.r.IntN(len(w.open))
+			if w.r.IntN(4) > 0 { // and sometimes it is not said
+				w.ledger.Resolve(w.open[i])
+			}
 			w.open = slices.Delete(w.open, i, i+1)
+		}
+		if w.r.IntN(150) == 0 {
+			w.ledger.mu.Lock()
+			w.ledger.merge()
+			w.ledger.mu.Unlock()
 		}
 		switch w.r.IntN(200) {
 		case 0:
@@ -353,6 +361,41 @@ func TestAnOpenRecordHoldsBackItselfAndWhatFollows(t *testing.T) {
 	// counted after the watermark was read: it goes with its bucket, and upto says so
 	l.Count(14, at(14), false, cell)
 	f(14, "n 5 upto 14 at 14 from 10 block 0 t/3 h")
+}
+
+// Half of a call may wait for ten minutes for its rest, while hundreds of thousands of
+// records come and go.
+func TestARecordThatWaitsLongDoesNotKeepWhatCameAfterItApart(t *testing.T) {
+	l := NewLedger("t", 0, "h", 0)
+	cells := []Cell{{Minute: 1, Decision: "interaction"}, {Minute: 1, Check: "c", Version: "v", Decision: "selected", Pi: 1}}
+	l.Count(0, time.Unix(0, 0), true, cells)
+	most := 0
+	for offset := int64(1); offset <= 3*BlockSize; offset++ {
+		l.Count(offset, time.Unix(offset, 0), true, cells)
+		if offset > 10 {
+			l.Resolve(offset - 10)
+		}
+		most = max(most, len(l.buckets))
+	}
+	if most > 1000 {
+		t.Errorf("%d buckets with 11 open records", most)
+	}
+	for offset := int64(3*BlockSize - 9); offset <= 3*BlockSize; offset++ {
+		l.Resolve(offset)
+	}
+	if rows := l.Flush(0).Counts(); len(rows) != 0 {
+		t.Fatalf("told %+v while the first record waits", rows)
+	}
+	sum := uint64(0)
+	for _, row := range l.Flush(3*BlockSize + 1).Counts() {
+		sum += row.N
+		if want := min(row.Block*BlockSize+BlockSize-1, 3*BlockSize); row.UptoOffset != want || row.LogTime.Unix() != want {
+			t.Errorf("block %d is told up to %d at %d, want %d", row.Block, row.UptoOffset, row.LogTime.Unix(), want)
+		}
+	}
+	if want := uint64(2 * (3*BlockSize + 1)); sum != want {
+		t.Errorf("counted %d, want %d", sum, want)
+	}
 }
 
 func TestCountsBelowTheSegmentAreNotCounted(t *testing.T) {

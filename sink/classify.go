@@ -2,12 +2,14 @@ package sink
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -23,8 +25,12 @@ const (
 	codeUnknownTable        = 60
 	codeOutOfBound          = 69
 	codeUnknownDatabase     = 81
+	codeUnknownSetting      = 115
 	codeTimeout             = 159
 	codeReadonly            = 164
+	codeUnknownUser         = 192
+	codeWrongPassword       = 193
+	codeRequiredPassword    = 194
 	codeTooManyQueries      = 202
 	codeSocketTimeout       = 209
 	codeNetworkError        = 210
@@ -58,7 +64,8 @@ func classify(err error) Class {
 			return Poison
 		case codeReadonly, codeNotEnoughSpace:
 			return ReadOnly
-		case codeNoSuchColumn, codeUnknownTable, codeUnknownDatabase, codeNotEnoughPrivileges, codeAuthentication:
+		case codeNoSuchColumn, codeUnknownTable, codeUnknownDatabase, codeNotEnoughPrivileges, codeAuthentication,
+			codeUnknownUser, codeWrongPassword, codeRequiredPassword, codeUnknownSetting:
 			return Fatal
 		default:
 			return Unknown
@@ -77,10 +84,28 @@ func classify(err error) Class {
 			return Unknown
 		}
 	}
+	if untrusted(err) {
+		return Fatal
+	}
 	if lostConnection(err) {
 		return Transient
 	}
 	return Unknown
+}
+
+// untrusted reports that the two sides cannot agree on TLS: the same again tomorrow, so
+// it must not count as a connection that was lost.
+func untrusted(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	var notTLS tls.RecordHeaderError
+	return errors.As(err, &certificate) || errors.As(err, &notTLS) || errors.Is(err, http.ErrSchemeMismatch) || wantsCertificate(err)
+}
+
+// wantsCertificate reports a server that refuses us for the certificate that we have not
+// shown, or for the one that we have. It says so in an alert, which has no exported type.
+func wantsCertificate(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error" && strings.Contains(op.Err.Error(), "certificate")
 }
 
 // lostConnection reports errors after which nobody can say whether the insert is stored.

@@ -22,6 +22,8 @@ type ConnConfig struct {
 	PasswordFile string `env:"PASSWORD_FILE" help:"file whose first line is the password"`
 	TLS          bool   `env:"TLS, default=false" help:"speak TLS to the server"`
 	TLSCA        string `env:"TLS_CA" help:"PEM file of the authorities to trust; empty uses the system's"`
+	TLSCert      string `env:"TLS_CERT" help:"PEM file of the client's certificate, for servers that ask for one"`
+	TLSKey       string `env:"TLS_KEY" help:"PEM file of the client certificate's key"`
 	Migrate      bool   `env:"MIGRATE, default=false" help:"run missing migrations at the start of assay run"`
 
 	// Token is sent as X-ClickHouse-Key over HTTP: the embedded engine's secret. It
@@ -52,8 +54,11 @@ func (c ConnConfig) Validate() error {
 			errs = append(errs, fmt.Errorf("ASSAY_CLICKHOUSE_PASSWORD_FILE: %w", err))
 		}
 	}
-	if c.TLSCA != "" && !c.TLS {
-		errs = append(errs, errors.New("ASSAY_CLICKHOUSE_TLS_CA is set without ASSAY_CLICKHOUSE_TLS=true"))
+	if (c.TLSCA != "" || c.TLSCert != "") && !c.TLS {
+		errs = append(errs, errors.New("ASSAY_CLICKHOUSE_TLS_CA or ASSAY_CLICKHOUSE_TLS_CERT is set without ASSAY_CLICKHOUSE_TLS=true"))
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		errs = append(errs, errors.New("ASSAY_CLICKHOUSE_TLS_CERT and ASSAY_CLICKHOUSE_TLS_KEY: want both or neither"))
 	}
 	return errors.Join(errs...)
 }

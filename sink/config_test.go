@@ -65,8 +65,8 @@ func TestAllFaultsOfSettingsAreReportedByName(t *testing.T) {
 	small := defaults()
 	small.BufferRows, small.BufferBytes = 1, 1
 	f(small.Validate(), "ASSAY_SINK_BUFFER_ROWS=1", "ASSAY_SINK_BUFFER_BYTES=1B", "32MiB")
-	f(ConnConfig{Addr: "x:1", Protocol: "native", Database: "d", Password: "secret", PasswordFile: "/nowhere/at/all", TLSCA: "ca.pem"}.Validate(),
-		"ASSAY_CLICKHOUSE_PASSWORD and ASSAY_CLICKHOUSE_PASSWORD_FILE", "no such file", "ASSAY_CLICKHOUSE_TLS_CA")
+	f(ConnConfig{Addr: "x:1", Protocol: "native", Database: "d", Password: "secret", PasswordFile: "/nowhere/at/all", TLSCA: "ca.pem", TLSKey: "key.pem"}.Validate(),
+		"ASSAY_CLICKHOUSE_PASSWORD and ASSAY_CLICKHOUSE_PASSWORD_FILE", "no such file", "ASSAY_CLICKHOUSE_TLS_CA", "ASSAY_CLICKHOUSE_TLS_KEY: want both")
 	if _, err := NewWriter(defaults(), WriterDeps{Reg: prometheus.NewRegistry()}); err == nil {
 		t.Error("a writer without a process id was made")
 	}
@@ -89,9 +89,10 @@ func TestAnAuthorityFileWithoutACertificateIsNamed(t *testing.T) {
 	if err := os.WriteFile(file, []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := ConnConfig{TLS: true, TLSCA: file}.options()
-	if err == nil || !strings.Contains(err.Error(), file) {
-		t.Errorf("got %v", err)
+	for _, c := range []ConnConfig{{TLS: true, TLSCA: file}, {TLS: true, TLSCert: file, TLSKey: file}} {
+		if _, err := c.options(); err == nil || !strings.Contains(err.Error(), file) {
+			t.Errorf("got %v", err)
+		}
 	}
 	opts, err := ConnConfig{TLS: true}.options()
 	if err != nil || opts.TLS == nil {

@@ -40,6 +40,7 @@ type DB struct {
 	close    func() error
 	database string
 	addr     string
+	dedup    clickhouse.Settings // what this server calls it that a token counts once
 	tokens   *tokens
 	log      *slog.Logger
 }
@@ -58,11 +59,12 @@ func Open(ctx context.Context, cfg ConnConfig, log *slog.Logger) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("clickhouse at %s (%s): %w", cfg.Addr, cfg.Protocol, err)
 	}
-	if err := c.Ping(ctx); err != nil {
+	version, err := cfg.greet(ctx, c)
+	if err != nil {
 		c.Close()
-		return nil, fmt.Errorf("clickhouse at %s (%s) does not answer: %w", cfg.Addr, cfg.Protocol, err)
+		return nil, err
 	}
-	return &DB{conn: c, close: c.Close, database: cfg.Database, addr: cfg.Addr, tokens: newTokens(randomID()), log: log}, nil
+	return &DB{conn: c, close: c.Close, database: cfg.Database, addr: cfg.Addr, dedup: dedupSettings(version), tokens: newTokens(randomID()), log: log}, nil
 }
 
 // options leaves the database out: before the first migration it does not exist, and
@@ -91,19 +93,33 @@ func (c ConnConfig) options() (*clickhouse.Options, error) {
 		opts.HttpHeaders = map[string]string{"X-ClickHouse-Key": c.Token}
 	}
 	if c.TLS {
-		opts.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-		if c.TLSCA != "" {
-			pem, err := os.ReadFile(c.TLSCA)
-			if err != nil {
-				return nil, fmt.Errorf("ASSAY_CLICKHOUSE_TLS_CA: %w", err)
-			}
-			opts.TLS.RootCAs = x509.NewCertPool()
-			if !opts.TLS.RootCAs.AppendCertsFromPEM(pem) {
-				return nil, fmt.Errorf("ASSAY_CLICKHOUSE_TLS_CA=%s: no certificate in it", c.TLSCA)
-			}
+		if opts.TLS, err = c.tlsConfig(); err != nil {
+			return nil, err
 		}
 	}
 	return opts, nil
+}
+
+func (c ConnConfig) tlsConfig() (*tls.Config, error) {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.TLSCA != "" {
+		pem, err := os.ReadFile(c.TLSCA)
+		if err != nil {
+			return nil, fmt.Errorf("ASSAY_CLICKHOUSE_TLS_CA: %w", err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("ASSAY_CLICKHOUSE_TLS_CA=%s: no certificate in it", c.TLSCA)
+		}
+	}
+	if c.TLSCert != "" {
+		pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+		if err != nil {
+			return nil, fmt.Errorf("ASSAY_CLICKHOUSE_TLS_CERT=%s with ASSAY_CLICKHOUSE_TLS_KEY=%s: %w", c.TLSCert, c.TLSKey, err)
+		}
+		cfg.Certificates = []tls.Certificate{pair}
+	}
+	return cfg, nil
 }
 
 // Close ends the pool; running statements fail.

@@ -12,6 +12,9 @@
 // Readers show each row once (the newest of its key), are bounded in time, memory and
 // threads, and are named in the server's query log. Everything is UTC.
 //
+// A server that cannot be worked with is refused when it is opened, with what is wrong and
+// what mends it (greet.go).
+//
 // Open writer.go first (what callers see), then batch.go (one loop per table),
 // deliver.go (what is done about a failed insert), classify.go (the only place that
 // knows ClickHouse's codes). Tables are described once, in insert_*.go and

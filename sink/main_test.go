@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"os"
 	"testing"
 	"time"
 
@@ -23,10 +25,40 @@ func connConfig(e *testkit.Engine) ConnConfig {
 	return ConnConfig{Addr: e.Addr, Protocol: "http", Database: e.Database, Token: e.Token}
 }
 
-// openDB opens a fresh database of the engine without tables.
+// testServer names the variable that holds a server to run this package's tests against,
+// native://user:password@host:port or http://...; empty is the embedded engine.
+const testServer = "SINK_TEST_SERVER"
+
+// openDB opens a fresh database without tables: of the embedded engine, or of the server
+// that the tests are run against.
 func openDB(t testing.TB) *DB {
 	t.Helper()
+	if server := os.Getenv(testServer); server != "" {
+		return openOnServer(t, server)
+	}
 	return openAt(t, connConfig(testkit.ClickHouse(t)))
+}
+
+// openOnServer opens a fresh database of a server and drops it with the test.
+func openOnServer(t testing.TB, server string) *DB {
+	t.Helper()
+	at, err := url.Parse(server)
+	if err != nil {
+		t.Fatalf("%s: %v", testServer, err)
+	}
+	password, _ := at.User.Password()
+	db := openAt(t, ConnConfig{
+		Addr: at.Host, Protocol: at.Scheme, Username: at.User.Username(), Password: password, Database: "test_" + randomID(),
+	})
+	if err := db.conn.Exec(t.Context(), db.sql("CREATE DATABASE {{db}}")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.conn.Exec(context.WithoutCancel(t.Context()), db.sql("DROP DATABASE {{db}} SYNC")); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
 }
 
 func openAt(t testing.TB, cfg ConnConfig) *DB {

@@ -94,7 +94,7 @@ func migrate(ctx context.Context, db *DB, log *slog.Logger, files fs.FS) (applie
 // record notes an applied migration.
 func (db *DB) record(ctx context.Context, m migration) error {
 	host, _ := os.Hostname() // only told to people; empty is fine
-	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(insertSettings("migrations", db.tokens.next())))
+	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(db.insertSettings("migrations", db.tokens.next())))
 	return db.conn.Exec(ctx, db.sql("INSERT INTO {{db}}.migrations (version, name, variant, checksum, applied_by) "+
 		"SELECT {version:UInt32}, {name:String}, {variant:String}, {checksum:String}, {host:String}"),
 		clickhouse.Named("version", m.version), clickhouse.Named("name", m.name), clickhouse.Named("variant", variant),

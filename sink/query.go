@@ -108,7 +108,7 @@ func (db *DB) insertSelect(ctx context.Context, q query, table string, params ..
 	ctx, cancel := context.WithTimeout(ctx, q.caps.time)
 	defer cancel()
 	settings := q.caps.settings(q.name)
-	for k, v := range insertSettings(table, db.tokens.next()) {
+	for k, v := range db.insertSettings(table, db.tokens.next()) {
 		if k != "log_comment" {
 			settings[k] = v
 		}

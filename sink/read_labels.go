@@ -81,8 +81,9 @@ func (db *DB) places(ctx context.Context, ids []string) ([]place, error) {
 		}, idsParam(ids))
 }
 
-// waitingLabels are the labels whose interaction was unknown, as a subquery.
-const waitingLabels = `SELECT *, toString(origin) AS origin_name FROM {{db}}.labels WHERE ts < toDateTime64(86400, 3, 'UTC')` + lastRevision
+// waitingLabels are the labels whose interaction was unknown, as a subquery. Foreign
+// scores wait for nothing.
+const waitingLabels = `SELECT *, toString(origin) AS origin_name FROM {{db}}.labels WHERE check != '' AND ts < toDateTime64(86400, 3, 'UTC')` + lastRevision
 
 // foundLabels returns labels that wait since labelled at the earliest and whose
 // interaction has got a row since then, with the place that they belong to.
@@ -128,7 +129,7 @@ type LabelCount struct {
 func (db *DB) LabelCounts(ctx context.Context, since time.Time) ([]LabelCount, error) {
 	return read(ctx, db, query{"monitor_label_counts", watch, `
 		SELECT check, countIf(ts < toDateTime64(86400, 3, 'UTC')), countIf(ts >= toDateTime64(86400, 3, 'UTC'))
-		FROM {{db}}.labels WHERE ts >= {since:DateTime('UTC')} OR ts < toDateTime64(86400, 3, 'UTC')
+		FROM {{db}}.labels WHERE check != '' AND (ts >= {since:DateTime('UTC')} OR ts < toDateTime64(86400, 3, 'UTC'))
 		GROUP BY check ORDER BY check`},
 		func(scan func(...any) error) (c LabelCount, err error) {
 			return c, scan(&c.Check, &c.Waiting, &c.Placed)

@@ -45,18 +45,26 @@ type Segment struct {
 	Block, SegmentFrom, UptoOffset uint64
 	ChecksHash                     string
 	InsertedAt                     time.Time // newest of its rows
+	Kept                           bool      // it counts records of which something is kept for later ones
 }
+
+// ReasonKept marks the counts of records of which something is kept for later ones: halves
+// of interactions, and facts that several share.
+const ReasonKept = "kept"
 
 // Segments returns all segments of blocks from fromBlock on, ascending by block and
 // first offset.
 func (db *DB) Segments(ctx context.Context, topic string, partition uint32, fromBlock uint64) ([]Segment, error) {
 	return read(ctx, db, query{"recovery_segments", scan, `
-		SELECT block, segment_from, max(upto_offset), argMax(checks_hash, upto_offset), max(inserted_at)
+		SELECT block, segment_from, max(upto_offset), argMax(checks_hash, upto_offset), max(inserted_at), max(check = '' AND reason = '` + ReasonKept + `')
 		FROM {{db}}.population
 		WHERE kafka_topic = {topic:String} AND kafka_partition = {partition:UInt32} AND block >= {block:UInt64}
 		GROUP BY block, segment_from ORDER BY block, segment_from`},
 		func(scan func(...any) error) (s Segment, err error) {
-			return s, scan(&s.Block, &s.SegmentFrom, &s.UptoOffset, &s.ChecksHash, &s.InsertedAt)
+			var kept uint8
+			err = scan(&s.Block, &s.SegmentFrom, &s.UptoOffset, &s.ChecksHash, &s.InsertedAt, &kept)
+			s.Kept = kept == 1
+			return s, err
 		},
 		clickhouse.Named("topic", topic), clickhouse.Named("partition", partition), clickhouse.Named("block", fromBlock))
 }

@@ -109,13 +109,14 @@ const insertTimeout = readTimeout
 
 // insertSettings are on every insert, whatever the server's defaults are today:
 // async inserts and deduplication have changed theirs several times.
-func insertSettings(table, token string) clickhouse.Settings {
-	return clickhouse.Settings{
+func (db *DB) insertSettings(table, token string) clickhouse.Settings {
+	settings := clickhouse.Settings{
 		"async_insert":               0,
-		"deduplicate_insert":         "enable",
 		"insert_deduplication_token": token,
 		"log_comment":                "assay:insert_" + table,
 	}
+	maps.Copy(settings, db.dedup)
+	return settings
 }
 
 // statement is the INSERT with its column list.
@@ -136,7 +137,7 @@ func (t table[R]) send(ctx context.Context, db *DB, token string, rows []R) erro
 	for i, c := range t.columns {
 		types[i] = clickhouse.ColumnNameAndType{Name: c.name, Type: c.typ}
 	}
-	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(insertSettings(t.name, token)), clickhouse.WithColumnNamesAndTypes(types))
+	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(db.insertSettings(t.name, token)), clickhouse.WithColumnNamesAndTypes(types))
 	batch, err := db.conn.PrepareBatch(ctx, t.statement(db.database))
 	if err != nil {
 		return err

@@ -10,11 +10,14 @@ import (
 
 // Label is one rater's answer about one interaction: a row of labels. The highest
 // revision of a (check, interaction, question, rater) counts.
+//
+// A label without a check is a foreign score: something that a log says about an
+// interaction and that no check asks. It is kept, and nothing is computed from it.
 type Label struct {
-	Check         string
+	Check         string    // or empty: a foreign score
 	Time          time.Time // the judged interaction's; 1970 while none is known
 	InteractionID string
-	Question      string // empty: the check's own
+	Question      string // empty: the check's own; of a foreign score its name
 	Rater         string
 	Revision      uint64
 	Deleted       bool
@@ -74,14 +77,14 @@ func labelsTable() table[Label] {
 		},
 		validate: func(r *L) error {
 			switch {
-			case r.Check == "" || r.InteractionID == "" || r.Rater == "":
+			case r.Check+r.Question == "" || r.InteractionID == "" || r.Rater == "":
 				return errors.New("check, interaction id and rater must not be empty")
 			case len(r.InteractionID) > MaxLabelID || len(r.Rater) > MaxLabelRater || len(r.Comment) > MaxLabelComment:
 				return fmt.Errorf("interaction id, rater and comment of %d, %d and %d bytes: want at most %d, %d and %d",
 					len(r.InteractionID), len(r.Rater), len(r.Comment), MaxLabelID, MaxLabelRater, MaxLabelComment)
 			case !(r.Pi2 > 0 && r.Pi2 <= 1):
 				return fmt.Errorf("pi2 %v: want above 0, at most 1", r.Pi2)
-			case !r.Deleted && r.Passed == nil:
+			case !r.Deleted && r.Passed == nil && r.Check != "":
 				return errors.New("a label without a verdict")
 			case r.Value != nil && (math.IsNaN(float64(*r.Value)) || math.IsInf(float64(*r.Value), 0)):
 				return fmt.Errorf("value %v is not finite", *r.Value)
@@ -98,6 +101,7 @@ func labelsTable() table[Label] {
 // found by WriteLabels. Of a removal only the key counts.
 type LabelChange struct {
 	Check         string
+	Question      string // of a foreign score, without a check: its name
 	InteractionID string
 	Rater         string
 	Option        string
@@ -107,6 +111,12 @@ type LabelChange struct {
 	Origin        string
 	Comment       string
 	Removed       bool
+
+	// Of a label that stands in a log: when it was said, and its place among all that the
+	// log says. One that stands before what is stored already changes nothing, so a log may
+	// be read again. Zero: the clock says both.
+	At       time.Time
+	Revision uint64
 }
 
 // What became of a LabelChange.
@@ -123,10 +133,11 @@ type LabelOutcome struct {
 	Waits   bool // its interaction has no judgement yet: it counts once it has one
 }
 
-// labelChunk bounds one lookup: its ids travel in the address of a request.
+// labelChunk bounds one lookup: over HTTP its ids travel, as hex and quoted, in one
+// parameter of a request, of which a server takes 128 KiB (http_max_field_value_size).
 const (
 	labelChunk      = 1000
-	labelChunkBytes = 64 << 10
+	labelChunkBytes = 32 << 10
 )
 
 // WriteLabels stores changes in their order, later ones over earlier ones, and says
@@ -199,6 +210,10 @@ func (db *DB) writeLabels(ctx context.Context, changes []LabelChange, now time.T
 			l.Time, l.SliceID, l.Slice = p.ts, p.sliceID, p.slice
 		}
 		before := newest[key]
+		if c.Revision > 0 && before.Revision > c.Revision {
+			outcomes[i] = LabelOutcome{LabelUnchanged, placed.waits() && !before.Deleted}
+			continue
+		}
 		l.Revision = max(l.Revision, before.Revision+1)
 		outcomes[i].Waits = l.waits()
 		switch stays := had && placed.waits() == l.waits(); {
@@ -224,8 +239,11 @@ func (db *DB) writeLabels(ctx context.Context, changes []LabelChange, now time.T
 // milliseconds, so that two writers who do not see each other's rows agree mostly on
 // which came later.
 func (c LabelChange) label(now time.Time) Label {
-	l := Label{Check: c.Check, Time: time.Unix(0, 0).UTC(), InteractionID: c.InteractionID, Rater: c.Rater,
+	l := Label{Check: c.Check, Question: c.Question, Time: time.Unix(0, 0).UTC(), InteractionID: c.InteractionID, Rater: c.Rater,
 		Revision: uint64(max(now.UnixMilli(), 1)), Deleted: c.Removed, Pi2: 1, Origin: "imported", LabelledAt: now.UTC()}
+	if c.Revision > 0 {
+		l.Revision, l.LabelledAt = c.Revision, c.At.UTC()
+	}
 	if c.Origin != "" {
 		l.Origin = c.Origin
 	}

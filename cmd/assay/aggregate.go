@@ -35,6 +35,8 @@ whose fields become the arguments. Without arguments it lists the metrics.`,
 		Example: `  assay aggregate
   assay aggregate faithfulness verdicts.jsonl --made-by "sentences, two annotators"
   assay aggregate pass_at_k samples.jsonl --map n=n_samples --map c=n_correct --set k=5
+  assay aggregate citation_recall answers.jsonl --map answers=statements   # [{"supported":true,"citations":[true]}]
+  assay aggregate answer_correctness counts.jsonl --map tp=right --map fp=wrong --map fn=missing --json
   assay aggregate exact_match answers.jsonl --dialect squad --map predictions=output --map references=expected`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -241,7 +241,9 @@ func TestADropOfTenPointsReachesTheWebhookAndResolves(t *testing.T) {
 		}
 	}
 
-	// Here every role has run and the series of every part are there.
+	// Here every role has run; with people's labels the series of every part are there.
+	w.label(t)
+	w.showsTheOverview(t, o.Start)
 	if errs := w.prometheus.RuleErrors(t); len(errs) > 0 {
 		t.Errorf("rules fail: %v", errs)
 	}

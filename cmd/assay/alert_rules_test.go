@@ -90,6 +90,7 @@ func TestTheDeployedRulesAreRight(t *testing.T) {
 	for _, args := range [][]string{
 		{"check", "rules", "assay.rules.yml"},
 		{"check", "config", "prometheus.yml"},
+		{"check", "config", "compose.yml"},
 		append([]string{"test", "rules"}, tests...),
 	} {
 		if out, ok := testkit.Promtool(t, dir, args...); !ok {
@@ -156,6 +157,7 @@ func TestEveryAlertHasItsRunbook(t *testing.T) {
 		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" || !slices.Contains([]string{"page", "ticket"}, r.Labels["severity"]) {
 			t.Errorf("%s lacks a text or a severity: %+v", name, r)
 		}
+		leadsToADashboard(t, name, r.Annotations["dashboard"])
 	}
 	raw, err := os.ReadFile(filepath.Join(root, "docs", "alerts.md"))
 	if err != nil {
@@ -191,6 +193,7 @@ func TestEveryAlertIsRoutedByItsSeverity(t *testing.T) {
 		f(severity, "alertname="+monitor.AlertDrift, "check=facts", "severity="+severity)
 		f(severity, "alertname="+monitor.AlertMissing, "check=facts", "severity="+severity)
 	}
+	f("ticket", "alertname="+monitor.AlertCalibration, "check=facts", "severity=ticket")
 }
 
 // What a bigger trouble explains is held back, and nothing else is.
@@ -235,7 +238,7 @@ func TestAlertsThatABiggerTroubleExplainsAreHeldBack(t *testing.T) {
 
 func TestAlertsExportPrintsRulesForPeopleAndPrograms(t *testing.T) {
 	checks := killChecks("http://127.0.0.1:1/v1")
-	text := exported(t, checks, "--runbooks", "https://wiki.example/alerts", "--dashboard", "https://grafana.example/d/assay")
+	text := exported(t, checks, "--runbooks", "https://wiki.example/alerts", "--grafana-url", "https://grafana.example/")
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "q.yml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -244,11 +247,11 @@ func TestAlertsExportPrintsRulesForPeopleAndPrograms(t *testing.T) {
 		t.Errorf("promtool check rules: %s", out)
 	}
 	r := alertRules(t, text)[monitor.AlertDrift]
-	if r.Annotations["runbook_url"] != "https://wiki.example/alerts#assayqualitydrift" || r.Annotations["dashboard"] != "https://grafana.example/d/assay?var-check=policy" {
+	if r.Annotations["runbook_url"] != "https://wiki.example/alerts#assayqualitydrift" || r.Annotations["dashboard"] != "https://grafana.example/d/assay-overview?var-check=policy&var-slice=all" {
 		t.Errorf("links %q and %q", r.Annotations["runbook_url"], r.Annotations["dashboard"])
 	}
 	asJSON := exported(t, checks, "--json")
-	if !strings.HasPrefix(asJSON, "{") || len(alertRules(t, asJSON)) != 2 {
+	if !strings.HasPrefix(asJSON, "{") || len(alertRules(t, asJSON)) != 3 {
 		t.Errorf("--json prints\n%s", asJSON)
 	}
 
@@ -263,6 +266,7 @@ func TestAlertsExportPrintsRulesForPeopleAndPrograms(t *testing.T) {
 	}
 	f("nothing.yaml", "export", filepath.Join(dir, "nothing.yaml"))
 	f("accepts at most 1", "export", "a", "b")
+	f("want where Grafana is", "export", "--grafana-url", "grafana.example")
 	f("exprot", "exprot")
 }
 
@@ -317,7 +321,7 @@ func labelMap(m *dto.Metric) map[string]string {
 // be anything.
 func queriesIn(annotations map[string]string) []string {
 	var found []string
-	query := regexp.MustCompile("printf (\"(?:[^\"\\\\]|\\\\.)*\")[^|}]*\\| query|query `([^`]*)`")
+	query := regexp.MustCompile("printf (\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`)[^|}]*\\| query|query `([^`]*)`")
 	for _, text := range annotations {
 		for _, m := range query.FindAllStringSubmatch(text, -1) {
 			expr := m[2]

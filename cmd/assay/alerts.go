@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +32,8 @@ func (a *app) alertsExportCommand() *cobra.Command {
 check's severity and labels. FILE is ASSAY_CHECKS, or assay.yaml, when not given. Export
 again when the checks file changes; Prometheus reads rules on SIGHUP.`,
 		Example: `  assay alerts export > /etc/prometheus/assay-quality.rules.yml
-  assay alerts export staging.yaml --runbooks https://wiki.example/assay-alerts --json`,
+  assay alerts export staging.yaml --runbooks https://wiki.example/assay-alerts --json
+  assay alerts export --grafana-url https://grafana.example > assay-quality.rules.yml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cobra.MaximumNArgs(1)(cmd, args); err != nil {
 				return errUsage{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
@@ -39,6 +41,9 @@ again when the checks file changes; Prometheus reads rules on SIGHUP.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if u, err := url.Parse(o.Grafana); err != nil || o.Grafana != "" && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+				return errUsage{fmt.Errorf("--grafana-url %q: want where Grafana is, such as https://grafana.example", o.Grafana)}
+			}
 			env, err := readEnvironment(cmd.Context(), a.environ)
 			if err != nil {
 				return err
@@ -51,7 +56,7 @@ again when the checks file changes; Prometheus reads rules on SIGHUP.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.Runbooks, "runbooks", "docs/alerts.md", "page that runbook_url leads to, with an anchor for each alert")
-	cmd.Flags().StringVar(&o.Dashboard, "dashboard", "", "page that the annotation dashboard leads to, with ?var-check=NAME")
+	cmd.Flags().StringVar(&o.Grafana, "grafana-url", "", "where Grafana is, for the annotation dashboard; without it that is a path, /d/assay-overview?...")
 	return cmd
 }
 

@@ -97,7 +97,7 @@ func (a *app) decode(ctx context.Context, paths []string, o decodeOptions) error
 		}
 	}
 	// Nothing more comes, so what waits will wait for ever.
-	if rest := p.joiner.Idle(time.Now().AddDate(100, 0, 0)); len(rest.Interactions) > 0 {
+	if rest := p.joiner.Rest(); len(rest.Interactions) > 0 {
 		if err := p.print("end of input", rest); err != nil {
 			return err
 		}
@@ -211,7 +211,7 @@ func (p *decodePrinter) message(name string, value []byte) error {
 	now := time.Now().UTC()
 	res := p.joiner.Decode(interaction.Record{
 		Topic: p.topic, Offset: p.offset, Time: now, Key: p.key, Value: value, Headers: p.headers,
-	}, now)
+	})
 	p.offset++
 	p.messages++
 	if len(res.Bad) > 0 {

@@ -4,23 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
-	"assay/consumer"
 	"assay/internal/checks"
-	"assay/sink"
-	"assay/sink/chdb"
 )
 
 // doctorWait bounds each look.
 const doctorWait = 15 * time.Second
+
+// A check shows so many series of each declared slice: eleven of each of five windows,
+// and those of drift and calibration.
+const (
+	seriesPerSlice = 90
+	manySeries     = 50_000 // what one target of a Prometheus should not exceed
+)
+
+// The states of a finding.
+const (
+	stateOK   = "ok"
+	stateWarn = "warn"
+	stateFail = "fail"
+)
 
 // finding is one line of the doctor's.
 type finding struct {
@@ -30,161 +39,186 @@ type finding struct {
 	Fix   string `json:"fix,omitempty"`
 }
 
+// A doctor looks at one thing after the other; what depends on a failed look is left out.
+type doctor struct {
+	app  *app
+	env  environment
+	file *checks.File // nil when it cannot be used
+
+	found  []finding
+	loads  []topicLoad
+	probed map[string]time.Duration // how long judges took to answer the doctor
+	stored map[string]time.Duration // and 99 of 100 of yesterday's judgements
+}
+
+func (d *doctor) ok(what, says string) { d.found = append(d.found, finding{what, stateOK, says, ""}) }
+
+func (d *doctor) warn(what, says, fix string) {
+	d.found = append(d.found, finding{what, stateWarn, says, fix})
+}
+
+func (d *doctor) fail(what string, err error, fix string) {
+	d.found = append(d.found, finding{what, stateFail, err.Error(), fix})
+}
+
+// sections are what may be looked at by itself.
+func sections() []string { return []string{"kafka", "clickhouse", "judges"} }
+
 func (a *app) doctorCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "doctor",
+	var (
+		records int
+		topic   string
+	)
+	cmd := &cobra.Command{
+		Use:   "doctor [SECTION...]",
 		Short: "Check the environment, Kafka, ClickHouse and the judges; each failure with its fix",
+		Long: `Look at everything that assay run needs, one line each: ok, warn or fail, and every
+failure with its fix. Nothing is written, joined or committed; a judge is asked one
+question. SECTION is ` + strings.Join(sections(), ", ") + `; all of them when none is named.
+
+With --sample it looks at the records instead: the newest ones of each source's topic,
+what formats they are, how many carry text, what each check could do with them, which
+paths of fields: found nothing, and three of them as they are read. Texts are cut and
+redacted as the checks file's privacy says.
+Exit 1 when a look failed.`,
 		Example: `  assay doctor
+  assay doctor kafka
+  assay doctor --sample 200 --topic llm.interactions
   assay doctor --json | jq '.[] | select(.state == "fail")'`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			found := a.examine(cmd.Context())
-			if a.json {
-				if err := a.printJSON(found); err != nil {
-					return err
+		ValidArgs: sections(),
+		Args: func(_ *cobra.Command, args []string) error {
+			for _, section := range args {
+				if !slices.Contains(sections(), section) {
+					return fmt.Errorf("no section %q; want %s", section, strings.Join(sections(), ", "))
 				}
-			} else {
-				for _, f := range found {
-					line := fmt.Sprintf("%-5s %-22s %s", f.State, f.What, f.Says)
-					if f.Fix != "" {
-						line += "\n      " + strings.Repeat(" ", 23) + "fix: " + f.Fix
-					}
-					if _, err := fmt.Fprintln(a.out, line); err != nil {
-						return err
-					}
-				}
-			}
-			failed := 0
-			for _, f := range found {
-				if f.State == "fail" {
-					failed++
-				}
-			}
-			if failed > 0 {
-				return fmt.Errorf("%d of %d looks failed", failed, len(found))
 			}
 			return nil
 		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("sample") {
+				return a.doctorSample(cmd.Context(), records, topic, args)
+			}
+			if topic != "" {
+				return errUsage{errors.New("--topic goes with --sample N")}
+			}
+			d := a.newDoctor(cmd.Context())
+			d.examine(cmd.Context(), args)
+			return d.report()
+		},
 	}
+	cmd.Flags().IntVar(&records, "sample", 0, "look at so many of the newest records of each source's topic, 1 to 100000")
+	cmd.Flags().StringVar(&topic, "topic", "", "with --sample: of this topic only")
+	return cmd
 }
 
-// examine looks at one thing after the other; what depends on a failed look is left out.
-func (a *app) examine(ctx context.Context) []finding {
-	var out []finding
-	add := func(what string, err error, says, fix string) bool {
-		if err != nil {
-			out = append(out, finding{what, "fail", err.Error(), fix})
-			return false
-		}
-		out = append(out, finding{what, "ok", says, ""})
-		return true
+func (a *app) doctorSample(ctx context.Context, records int, topic string, sections []string) error {
+	if records < 1 || records > 100_000 {
+		return errUsage{fmt.Errorf("--sample %d: want 1 to 100000", records)}
 	}
+	if len(sections) > 0 {
+		return errUsage{errors.New("--sample looks at records: want no section beside it")}
+	}
+	d := a.newDoctor(ctx)
+	if d.file == nil {
+		return d.report()
+	}
+	samples, err := d.sample(ctx, records, topic)
+	if len(samples) > 0 {
+		err = errors.Join(a.printSamples(samples), err)
+	}
+	return err
+}
+
+// newDoctor reads the environment and the checks file, which everything else needs.
+func (a *app) newDoctor(ctx context.Context) *doctor {
+	d := &doctor{app: a, probed: make(map[string]time.Duration)}
 	env, err := readEnvironment(ctx, a.environ)
-	if !add("environment", err, "every ASSAY_ variable is known and valid", "correct the variable; assay config lists all of them") {
-		return out
+	if err != nil {
+		d.fail("environment", err, "correct the variable; assay config lists all of them")
+		return d
 	}
+	d.env = env
+	d.ok("environment", "every ASSAY_ variable is known and valid")
 	file, err := loadChecks(env.Checks)
 	if errors.Is(err, os.ErrNotExist) {
 		err = fmt.Errorf("%s is not there", env.Checks)
 	}
-	if add("checks file", err, describeChecks(file), "set ASSAY_CHECKS to your checks file; the README has a first one") {
-		for _, n := range file.Notes() {
-			out = append(out, finding{"checks file", "warn", n, ""})
-		}
-	}
-	out = append(out, a.examineKafka(ctx, env, file)...)
-	out = append(out, a.examineClickHouse(ctx, env)...)
-	if file != nil {
-		out = append(out, a.examineJudges(ctx, env, file)...)
-	}
-	return out
-}
-
-func describeChecks(file *checks.File) string {
-	if file == nil {
-		return ""
-	}
-	return fmt.Sprintf("%s: %d checks on %s", file.Path, len(file.Checks), strings.Join(file.Topics(), ", "))
-}
-
-func (a *app) examineKafka(ctx context.Context, env environment, file *checks.File) []finding {
-	if err := errors.Join(env.Kafka.Validate(), env.Consumer.FitsIn(env.Kafka)); err != nil {
-		return []finding{{"kafka", "fail", err.Error(), "set ASSAY_KAFKA_BROKERS and correct what is named"}}
-	}
-	var topics []string
-	if file != nil {
-		topics = file.Topics()
-	}
-	ctx, cancel := context.WithTimeout(ctx, doctorWait)
-	defer cancel()
-	partitions, err := consumer.Inspect(ctx, env.Kafka, topics)
 	if err != nil {
-		return []finding{{"kafka", "fail", err.Error(), "check address, listener, TLS and SASL settings (ASSAY_KAFKA_…)"}}
+		d.fail("checks file", err, "set ASSAY_CHECKS to your checks file; the README has a first one")
+		return d
 	}
-	out := []finding{{"kafka", "ok", strings.Join(env.Kafka.Brokers, ",") + " answers, group " + env.Kafka.Group, ""}}
-	for _, t := range topics {
-		if partitions[t] == 0 {
-			out = append(out, finding{"topic " + t, "fail", "does not exist, or this client may not see it",
-				"create it, or grant READ and DESCRIBE; assay run waits for it"})
-			continue
-		}
-		out = append(out, finding{"topic " + t, "ok", fmt.Sprintf("%d partitions, so at most that many workers", partitions[t]), ""})
+	d.file = file
+	series := int64(len(file.Checks) * (1 + len(file.Slices)) * seriesPerSlice)
+	says := fmt.Sprintf("%s: %d checks on %s, %d exported slices: up to %s series on /metrics", file.Path, len(file.Checks), strings.Join(file.Topics(), ", "), 1+len(file.Slices), grouped(series))
+	if series > manySeries {
+		d.warn("checks file", says, "declare fewer slices: each check shows every one of them, and older versions of it for a while")
+	} else {
+		d.ok("checks file", says)
 	}
-	return out
+	for _, n := range file.Notes() {
+		d.warn("checks file", n, "")
+	}
+	return d
 }
 
-func (a *app) examineClickHouse(ctx context.Context, env environment) []finding {
-	if env.ClickHouse.Addr == "" {
-		library, err := chdb.FindLibrary(env.Chdb.Library, env.DataDir)
-		switch {
-		case !env.Embedded:
-			return []finding{{"clickhouse", "fail", "ASSAY_CLICKHOUSE_ADDR is not set",
-				"set it to host:port, or ASSAY_EMBEDDED=true for the embedded engine"}}
-		case err != nil:
-			return []finding{{"clickhouse", "fail", err.Error(), "assay demo --install-engine"}}
+// examine looks at the sections; none named are all.
+func (d *doctor) examine(ctx context.Context, named []string) {
+	if d.found[0].State == stateFail {
+		return // nothing is known of where to look
+	}
+	for _, s := range []struct {
+		name string
+		look func(context.Context)
+	}{{"kafka", d.kafka}, {"clickhouse", d.clickhouse}, {"judges", d.judges}} {
+		if len(named) == 0 || slices.Contains(named, s.name) {
+			s.look(ctx)
 		}
-		return []finding{{"clickhouse", "ok", "embedded engine " + chdb.LibraryVersion + " at " + library, ""}}
 	}
-	if err := env.ClickHouse.Validate(); err != nil {
-		return []finding{{"clickhouse", "fail", err.Error(), "correct the variable"}}
-	}
-	ctx, cancel := context.WithTimeout(ctx, doctorWait)
-	defer cancel()
-	db, err := sink.Open(ctx, env.ClickHouse, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return []finding{{"clickhouse", "fail", err.Error(), "check address, protocol (native 9000, http 8123), TLS, user and password"}}
-	}
-	defer db.Close()
-	out := []finding{{"clickhouse", "ok", env.ClickHouse.Addr + " answers over " + env.ClickHouse.Protocol, ""}}
-	if err := sink.Verify(ctx, db); err != nil {
-		return append(out, finding{"tables", "fail", err.Error(), "assay migrate"})
-	}
-	return append(out, finding{"tables", "ok", "all migrations are applied", ""})
+	d.load()
 }
 
-func (a *app) examineJudges(ctx context.Context, env environment, file *checks.File) []finding {
-	var out []finding
-	maker := newStacker(env, a.environ, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
-	for _, c := range file.Judges {
-		what := "judge " + c.Name
-		st, err := maker.stack(c)
-		if err != nil {
-			out = append(out, finding{what, "fail", err.Error(), "correct the judge in " + file.Path})
-			continue
+// report prints what was found; the error counts the failures.
+func (d *doctor) report() error {
+	if d.app.json {
+		if err := d.app.printJSON(d.found); err != nil {
+			return err
 		}
-		if st.probe == nil {
-			out = append(out, finding{what, "ok", c.Kind + ": nothing to ask", ""})
-			continue
-		}
-		probing, cancel := context.WithTimeout(ctx, doctorWait)
-		err = st.probe(probing)
-		cancel()
-		if err != nil {
-			out = append(out, finding{what, "fail", err.Error(),
-				fmt.Sprintf("check base_url, model, key and that the server can do method: %s", c.Method)})
-			continue
-		}
-		out = append(out, finding{what, "ok", fmt.Sprintf("%s at %s answers a question of known answer by %s", c.Model, c.BaseURL, c.Method), ""})
+		return d.verdict()
 	}
-	return slices.Clip(out)
+	if err := d.print(); err != nil {
+		return err
+	}
+	return d.verdict()
+}
+
+func (d *doctor) print() error {
+	width := 0
+	for _, f := range d.found {
+		width = max(width, len(f.What))
+	}
+	for _, f := range d.found {
+		// an error of several lines stays in its column
+		says := strings.ReplaceAll(f.Says, "\n", "\n"+strings.Repeat(" ", width+7))
+		line := fmt.Sprintf("%-5s %-*s %s", f.State, width, f.What, says)
+		if f.Fix != "" {
+			line += "\n" + strings.Repeat(" ", width+7) + "fix: " + f.Fix
+		}
+		if _, err := fmt.Fprintln(d.app.out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *doctor) verdict() error {
+	failed := 0
+	for _, f := range d.found {
+		if f.State == stateFail {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d looks failed", failed, len(d.found))
+	}
+	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -43,49 +42,38 @@ func applySet(all map[string]evaluators.Settings, set string) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(spec.Settings, func(row evaluators.Setting) bool { return row.Name == name })
-	if i < 0 {
-		var known []string
-		for _, row := range spec.Settings {
-			known = append(known, row.Name)
-		}
-		return fmt.Errorf("no setting %q: want one of %s", name, strings.Join(known, ", "))
-	}
-	v, err := settingValue(spec.Settings[i].Type, value)
+	row, err := spec.Setting(name)
 	if err != nil {
 		return err
 	}
-	assign(&s, spec, name, v)
+	v, err := settingValue(row.Type, value)
+	if err != nil {
+		return err
+	}
+	if err := s.Set(row, v); err != nil {
+		return err
+	}
 	all[evaluator] = s
 	return nil
 }
 
-// settingValue reads a value of that kind. A list is one of JSON, or texts with commas
-// between them.
+// settingValue reads a value of that kind. A list is one of JSON, or its parts with
+// commas between them.
 func settingValue(kind, value string) (any, error) {
 	switch kind {
 	case "number":
-		v, err := strconv.ParseFloat(value, 64)
-		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, errors.New("want a number")
-		}
-		return v, nil
+		return finite(value)
 	case "boolean":
 		if value != "true" && value != "false" {
 			return nil, errors.New("want true or false")
 		}
 		return value == "true", nil
-	case "list", "numbers":
-		if !strings.HasPrefix(value, "[") {
-			return strings.Split(value, ","), nil
-		}
-		var list []string
-		if err := json.Unmarshal([]byte(value), &list); err != nil {
-			return nil, fmt.Errorf("want a list of texts: %w", err)
-		}
-		return list, nil
+	case "list":
+		return parts(value)
+	case "numbers":
+		return numbers(value)
 	case "object":
-		if !json.Valid([]byte(value)) {
+		if !json.Valid([]byte(value)) || !strings.HasPrefix(strings.TrimSpace(value), "{") {
 			return nil, errors.New("want a JSON object")
 		}
 		return json.RawMessage(value), nil
@@ -93,65 +81,42 @@ func settingValue(kind, value string) (any, error) {
 	return value, nil
 }
 
-// assign puts a value where Settings has it. Numbers are rounded towards what settle
-// refuses: 1.5 orders are no orders.
-func assign(s *evaluators.Settings, spec evaluators.Spec, name string, v any) {
-	number, _ := v.(float64)
-	text, _ := v.(string)
-	truth, _ := v.(bool)
-	list, _ := v.([]string)
-	whole := int(number)
-	if float64(whole) != number {
-		whole = -1
+func finite(text string) (float64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0, fmt.Errorf("%q: want a number", text)
 	}
-	switch name {
-	case "pass":
-		if spec.PassLine != nil {
-			s.PassLine = &number
-		} else {
-			s.Pass = list
-		}
-	case "coarse":
-		s.Coarse = truth
-	case "dialect":
-		s.Dialect = text
-	case "max_claims":
-		s.MaxClaims = whole
-	case "count":
-		s.Count = text
-	case "similarity":
-		s.Similarity = truth
-	case "weights":
-		s.Weights = weights(list)
-	case "empty_output":
-		s.EmptyOutput = text
-	case "refusals":
-		s.Refusals = text
-	case "truncated":
-		s.Truncated = text
-	case "max_input_runes":
-		s.MaxInputRunes = whole
-	case "orders":
-		s.Orders = whole
-	default:
-		if s.Options == nil {
-			s.Options = make(map[string]any)
-		}
-		s.Options[name] = v
-	}
+	return v, nil
 }
 
-// weights are numbers; what is none is NaN, which settle refuses.
-func weights(list []string) []float64 {
-	numbers := make([]float64, len(list))
-	for i, s := range list {
-		v, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			v = math.NaN()
-		}
-		numbers[i] = v
+// parts takes a list of texts apart.
+func parts(value string) ([]string, error) {
+	if !strings.HasPrefix(value, "[") {
+		return strings.Split(value, ","), nil
 	}
-	return numbers
+	var list []string
+	if err := json.Unmarshal([]byte(value), &list); err != nil {
+		return nil, fmt.Errorf("want a list of texts: %w", err)
+	}
+	return list, nil
+}
+
+func numbers(value string) ([]float64, error) {
+	var list []float64
+	if strings.HasPrefix(value, "[") {
+		if err := json.Unmarshal([]byte(value), &list); err != nil {
+			return nil, fmt.Errorf("want a list of numbers: %w", err)
+		}
+		return list, nil
+	}
+	for part := range strings.SplitSeq(value, ",") {
+		v, err := finite(part)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
 }
 
 // make makes the evaluators of the flags and says whether any of them asks a judge.
@@ -177,14 +142,23 @@ func (o evaluateOptions) make() (evs []evaluators.Evaluator, asking bool, err er
 	return evs, asking, nil
 }
 
-// chosen puts the evaluators of a suite in their place.
-func (o *evaluateOptions) chosen() error {
+// chosen puts the evaluators of a suite in their place: a built-in one, or one of the
+// checks file at that path.
+func (o *evaluateOptions) chosen(path string) error {
 	switch {
 	case o.suite != "" && len(o.evaluators) > 0:
 		return errors.New("--suite stands beside --evaluator: want one of the two")
 	case o.suite != "":
 		s, err := evaluators.LookupSuite(o.suite)
-		if err != nil {
+		if err == nil {
+			o.evaluators = s.Evaluators
+			return nil
+		}
+		file, failed := loadChecks(path)
+		if failed != nil {
+			return fmt.Errorf("--suite: %w; and for suites of your own: %w", err, failed)
+		}
+		if s, err = file.Suite(o.suite); err != nil {
 			return fmt.Errorf("--suite: %w", err)
 		}
 		o.evaluators = s.Evaluators
@@ -192,6 +166,24 @@ func (o *evaluateOptions) chosen() error {
 		return fmt.Errorf("--evaluator is missing: want one or more of %s, or --suite", strings.Join(evaluatorNames(), ", "))
 	}
 	return nil
+}
+
+// validate checks the flags that need nothing but each other.
+func (o evaluateOptions) validate() error {
+	var errs []error
+	if o.concurrency < 1 {
+		errs = append(errs, fmt.Errorf("--concurrency %d: want at least 1", o.concurrency))
+	}
+	if o.fresh && o.out == "" {
+		errs = append(errs, errors.New("--fresh: is about --out, which is missing"))
+	}
+	if !(o.failWorse >= 0 && o.failWorse < 1) {
+		errs = append(errs, fmt.Errorf("--fail-worse %v: want a p value above 0 and below 1, such as 0.05", o.failWorse))
+	}
+	if o.failWorse > 0 && o.against == "" {
+		errs = append(errs, errors.New("--fail-worse: needs --against, an earlier run's results"))
+	}
+	return errors.Join(errs...)
 }
 
 func suiteList() string {

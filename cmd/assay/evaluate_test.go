@@ -38,7 +38,7 @@ func TestAFileIsEvaluatedByRulesWithoutAJudge(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
-	_, err = evaluateFile(t, lines, evaluateOptions{evaluators: []string{"exact_match"}, failUnder: "pass_rate=0.6"})
+	_, err = evaluateFile(t, lines, evaluateOptions{evaluators: []string{"exact_match"}, failUnder: []string{"pass_rate=0.6"}})
 	var gate errGate
 	if !errors.As(err, &gate) || gate.code != exitGate {
 		t.Errorf("half right and gated at .6: %v", err)
@@ -57,7 +57,7 @@ func TestSettingsOfTheCommandLineAreChecked(t *testing.T) {
 	f("EVALUATOR.SETTING=VALUE", "length", "max")
 	f("EVALUATOR.SETTING=VALUE", "length", "max=3")
 	f("not among --evaluator", "length", "regex.pattern=x")
-	f(`no setting "most"`, "length", "length.most=3")
+	f(`unknown setting "most"`, "length", "length.most=3")
 	f("want a number", "length", "length.max=NaN")
 	f("want at least one of min, max", "length")
 	f("true or false", "contains", "contains.any=a,b", "contains.ignore_case=1")

@@ -27,7 +27,10 @@ type stack struct {
 	fingerprint string
 	probe       func(context.Context) error // can it do what the checks file asks of it? nil when there is nothing to ask
 	alive       func(context.Context) error // does it answer at all? nil with probe
-	inFlight    int                         // 0: it only computes
+	inFlight    int                         // interactions at a time; 0: it only computes
+
+	prompt   func(judge.Question) []judge.Message // what a model reads; nil where none does
+	estimate func(judge.Question) judge.Usage     // the most that one try may use
 }
 
 // breakerPoll is how often a judgement that waits for a judge looks at its breaker.
@@ -91,19 +94,18 @@ func (s *stacker) stacks(file *checks.File) (map[string]stack, error) {
 
 // stack puts the wrappers around a backend. From the inside out: the meter sees every
 // try, the limiter spaces them, the breaker spares a judge that is down, the budget
-// pays for each, retry repeats outside all of these so that a pause holds no slot, and
-// the cache asks nothing twice.
+// pays for each, retry repeats outside all of these so that a pause holds no slot, voting
+// asks several times, and the cache asks nothing twice.
 func (s *stacker) stack(c checks.Judge) (stack, error) {
-	st := stack{config: c}
+	st := stack{config: c, estimate: func(judge.Question) judge.Usage { return judge.Usage{} }}
 	var b backend
-	estimate := func(judge.Question) judge.Usage { return judge.Usage{} }
 	switch c.Kind {
-	case "openai":
+	case checks.KindOpenAI, checks.KindAnthropic:
 		o, err := s.openai(c)
 		if err != nil {
 			return st, err
 		}
-		b, estimate = o, o.Estimate
+		b, st.estimate, st.prompt = o, o.Estimate, o.Prompt
 		st.probe, st.alive, st.inFlight = o.Probe, o.Alive, c.MaxInFlight
 	case "embedded":
 		e, err := embedded.NewWith(embedded.Config{AbstainLowConfidence: c.AbstainLow})
@@ -121,10 +123,11 @@ func (s *stacker) stack(c checks.Judge) (stack, error) {
 		}
 		b, st.inFlight = sim, 64
 	default:
-		return st, fmt.Errorf("kind %q: want openai or embedded", c.Kind)
+		return st, fmt.Errorf("kind %q: want openai, anthropic or embedded", c.Kind)
 	}
 
 	meters := s.metrics.For(c.Name)
+	fingerprint := b.Fingerprint()
 	var j judge.Judge = judge.NewMeter(b, meters)
 	if st.inFlight > 0 {
 		l, err := judge.NewLimiter(j, judge.Limits{InFlight: st.inFlight, RequestsPerMinute: c.RequestsPerMinute}, meters)
@@ -143,18 +146,27 @@ func (s *stacker) stack(c checks.Judge) (stack, error) {
 		if c.Price != nil {
 			price = judge.Price{InputPerMillion: c.Price.InputPerMillion, OutputPerMillion: c.Price.OutputPerMillion}
 		}
-		budget, err := judge.NewBudget(br, limits, price, judge.BudgetDeps{Now: s.now, Estimate: estimate, Meters: meters})
+		budget, err := judge.NewBudget(br, limits, price, judge.BudgetDeps{Now: s.now, Estimate: st.estimate, Meters: meters})
 		if err != nil {
 			return st, err
 		}
 		st.limiter, st.breaker, st.budget = l, br, budget
 		j = judge.NewRetry(budget, s.cfg.Retry())
+		if n := c.Votes(); n > 1 {
+			if j, err = judge.NewVoting(j, n, budget); err != nil {
+				return st, err
+			}
+			fingerprint += fmt.Sprintf("/votes:%d", n)
+			// Each interaction has n calls under way: with a slot for every call, most of
+			// its deadline would go by in the limiter's queue.
+			st.inFlight = max(1, st.inFlight/n)
+		}
 	}
-	cached, err := judge.NewCache(j, b.Fingerprint(), s.cfg.CacheEntries)
+	cached, err := judge.NewCache(j, fingerprint, s.cfg.CacheEntries)
 	if err != nil {
 		return st, err
 	}
-	st.Judge, st.fingerprint = cached, b.Fingerprint()
+	st.Judge, st.fingerprint = cached, fingerprint
 	return st, nil
 }
 
@@ -166,8 +178,13 @@ func (s *stacker) openai(c checks.Judge) (*openai.Judge, error) {
 			return nil, fmt.Errorf("api_key_env names %s, which is not set", c.APIKeyEnv)
 		}
 	}
+	method, _, err := judge.ParseMethod(c.Method)
+	if err != nil {
+		return nil, err
+	}
 	return openai.New(openai.Config{
-		BaseURL: c.BaseURL, APIKey: key, Model: c.Model, Method: judge.Method(c.Method), Timeout: s.cfg.Timeout,
+		Protocol: openai.Protocol(c.Kind), BaseURL: c.BaseURL, APIKey: key, Model: c.Model, Method: method, Timeout: s.cfg.Timeout,
+		MaxTokens: c.MaxTokens, EmbeddingModel: c.EmbeddingModel,
 	}, openai.Deps{HTTP: openai.NewClient(c.MaxInFlight), Log: s.log.With("judge", c.Name)})
 }
 

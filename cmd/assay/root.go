@@ -16,6 +16,7 @@ import (
 // app is what every command gets: the raw environment and where to write.
 type app struct {
 	environ []string
+	args    []string // as the command was called, to tell how to go on
 	out     io.Writer
 	err     io.Writer
 	json    bool
@@ -23,7 +24,7 @@ type app struct {
 
 // newRoot builds the command tree.
 func newRoot(environ []string) *cobra.Command {
-	a := &app{environ: environ, out: os.Stdout, err: os.Stderr}
+	a := &app{environ: environ, args: os.Args[1:], out: os.Stdout, err: os.Stderr}
 	root := &cobra.Command{
 		Use:   "assay",
 		Short: "Watch deployed AI assistants: judge a sample, keep honest pass rates, alarm on drift",
@@ -61,8 +62,8 @@ Exit: 0 done, 1 failed, 2 wrong usage or configuration, 3 a stated gate was not 
 	})
 	root.AddCommand(
 		a.demoCommand(), a.runCommand(), a.evaluateCommand(), a.aggregateCommand(), a.decodeCommand(), a.whyCommand(),
-		a.validateCommand(), a.migrateCommand(), a.doctorCommand(), a.configCommand(), a.versionCommand(),
-		a.alertsCommand(), a.labelsCommand(),
+		a.planCommand(), a.validateCommand(), a.migrateCommand(), a.doctorCommand(), a.configCommand(), a.versionCommand(),
+		a.alertsCommand(), a.dashboardsCommand(), a.labelsCommand(),
 	)
 	root.SuggestionsMinimumDistance = 2
 	for _, c := range root.Commands() {

@@ -117,7 +117,7 @@ func decodeSources(file *checks.File, environ []string) ([]decode.Source, error)
 			*v.into = secret
 		}
 		out = append(out, decode.Source{Topic: s.Topic, Format: s.Format, Fields: s.Fields,
-			Unit: s.Unit, ToolResults: s.ToolResults, SchemaRegistry: registry})
+			Unit: s.Unit, ToolResults: s.ToolResults, Turn: s.Turn, Snapshots: s.Snapshots, Rejudge: s.Rejudge, JoinWait: s.JoinWait, SchemaRegistry: registry})
 	}
 	return out, errors.Join(errs...)
 }
@@ -186,6 +186,9 @@ func withStore(ctx context.Context, env *environment, log *slog.Logger, embedded
 		return errUsage{err}
 	}
 	db, err := sink.Open(ctx, env.ClickHouse, log)
+	if refused, ok := errors.AsType[*sink.OpenError](err); ok && refused.Class == sink.Fatal {
+		return errUsage{err} // a name, password, certificate, port or version is wrong
+	}
 	if err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ func (s *system) addWorker(w wiring) error {
 	handler, err := pipeline.New(pipeline.Config{
 		Deadline: w.env.Judge.Deadline, Worker: w.env.Worker, Version: version,
 	}, pipeline.Deps{
-		Checks: w.file, Decoder: decoder, Sources: sources, Judges: judges, Rows: s.writer, Recovery: w.db,
+		Checks: w.file, Decoder: decoder, Sources: sources, Judges: judges, Rows: s.writer, Labels: w.db, Recovery: w.db,
 		Now: time.Now, Log: w.log.With("part", "pipeline"), Reg: s.reg,
 	})
 	if err != nil {
@@ -134,12 +134,14 @@ func (s *system) addWorker(w wiring) error {
 }
 
 func (s *system) addServer(w wiring) error {
+	prompts := make(map[string]func(judge.Question) []judge.Message, len(s.stacks))
 	judges := make(map[string]judge.Judge, len(s.stacks))
 	for name, st := range s.stacks {
 		judges[name] = st.Judge
+		prompts[name] = st.prompt
 	}
 	deps := server.Deps{
-		Log: w.log.With("part", roleServer), Reg: s.reg, Gatherer: s.reg, Checks: w.file, Judges: judges,
+		Log: w.log.With("part", roleServer), Reg: s.reg, Gatherer: s.reg, Checks: w.file, Judges: judges, Prompts: prompts,
 		Store: w.db, Ready: s.ready, Mode: w.mode, Version: version, Deadline: w.env.Judge.Deadline,
 		Stale: w.env.Monitor.Stale,
 	}

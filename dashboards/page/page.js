@@ -127,6 +127,19 @@ function pipeline(q, p) {
 
 const explain = why(get);
 
+// Dashboards link to an interaction as #why=ID.
+function asked() {
+  const id = /^#why=(.+)$/.exec(location.hash)?.[1];
+  if (!id) return;
+  try {
+    explain(decodeURIComponent(id));
+  } catch { // no escape of a URL: a person typed it
+    explain(id);
+  }
+}
+addEventListener("hashchange", asked);
+asked();
+
 async function loop() {
   try {
     if (!document.hidden) await refresh();

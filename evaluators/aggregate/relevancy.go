@@ -3,8 +3,9 @@ package aggregate
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
+
+	"assay/evaluators"
 )
 
 func relevancyMetrics() []Metric {
@@ -50,42 +51,7 @@ func relevancyMetrics() []Metric {
 			return Value{V: min(1, max(0, (*a.Cosine-a.Min)/(1-a.Min)))}, nil
 		}),
 		metric("cosine", "the cosine of two vectors; 0 where one is zero", nil, func(_ string, a vectors) (Value, error) {
-			return plainly(Cosine(a.A, a.B))
+			return plainly(evaluators.Cosine(a.A, a.B))
 		}),
 	}
-}
-
-// Cosine is the cosine of two vectors, 0 where one of them is zero.
-func Cosine(a, b []float64) (float64, error) {
-	if len(a) == 0 || len(a) != len(b) {
-		return 0, fmt.Errorf("vectors of %d and %d numbers: want as many in both", len(a), len(b))
-	}
-	// Scaled first, since squares of large numbers have no float.
-	x, y := scaled(a), scaled(b)
-	if x == nil || y == nil {
-		return 0, nil
-	}
-	var dot, normA, normB float64
-	for i := range x {
-		dot += x[i] * y[i]
-		normA += x[i] * x[i]
-		normB += y[i] * y[i]
-	}
-	return dot / math.Sqrt(normA) / math.Sqrt(normB), nil
-}
-
-// scaled has 1 as its largest magnitude; nil for a zero vector.
-func scaled(v []float64) []float64 {
-	largest := 0.0
-	for _, x := range v {
-		largest = max(largest, math.Abs(x))
-	}
-	if largest == 0 {
-		return nil
-	}
-	out := make([]float64, len(v))
-	for i, x := range v {
-		out[i] = x / largest
-	}
-	return out
 }

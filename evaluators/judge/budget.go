@@ -108,7 +108,7 @@ func (b *Budget) used() Spending { return b.before.times(b.share).add(b.spent) }
 func (b *Budget) Ask(ctx context.Context, q Question) (Answer, error) {
 	estimate := b.deps.Estimate(q)
 	reserve := b.cost(estimate, 1)
-	day, err := b.reserve(reserve)
+	day, err := b.admit(ctx, &reserve)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -127,7 +127,7 @@ func (b *Budget) Ask(ctx context.Context, q Question) (Answer, error) {
 		// bills it, nobody knows.
 		return Answer{}, err
 	default:
-		s := spentOf(err)
+		s := SpentOf(err)
 		s.Usage.USD = b.price.usd(s.Usage)
 		actual = b.cost(s.Usage, s.Attempts)
 		b.deps.Meters.spent(s.Usage)

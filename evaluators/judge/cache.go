@@ -25,12 +25,25 @@ type Cache struct {
 	next        Judge
 	fingerprint string
 	answers     *lru.Cache[cacheKey, Answer] // or nil: nothing is kept
+	vectors     *lru.Cache[cacheKey, Answer] // apart and fewer, since one is as large as fifty answers
 
 	mu      sync.Mutex // guards flights; never held while asking
 	flights map[cacheKey]*flight
 }
 
 type cacheKey [sha256.Size]byte
+
+// vectorShare is how many answers are kept for each vector. 10,000 answers then go with
+// 625 vectors, which are 8 MB at 3,072 dimensions.
+const vectorShare = 16
+
+// kept is where the answer to q is, or nil.
+func (c *Cache) kept(q Question) *lru.Cache[cacheKey, Answer] {
+	if q.Kind == Vector {
+		return c.vectors
+	}
+	return c.answers
+}
 
 // A flight is a question on its way. Its fields are written before done is closed.
 type flight struct {
@@ -45,11 +58,13 @@ type flight struct {
 func NewCache(next Judge, fingerprint string, entries int) (*Cache, error) {
 	c := &Cache{next: next, fingerprint: fingerprint, flights: make(map[cacheKey]*flight)}
 	if entries > 0 {
-		answers, err := lru.New[cacheKey, Answer](entries)
-		if err != nil {
+		var err error
+		if c.answers, err = lru.New[cacheKey, Answer](entries); err != nil {
 			return nil, err
 		}
-		c.answers = answers
+		if c.vectors, err = lru.New[cacheKey, Answer](max(1, entries/vectorShare)); err != nil {
+			return nil, err
+		}
 	}
 	return c, nil
 }
@@ -58,8 +73,8 @@ func NewCache(next Judge, fingerprint string, entries int) (*Cache, error) {
 func (c *Cache) Ask(ctx context.Context, q Question) (Answer, error) {
 	key := keyOf(c.fingerprint, q)
 	for {
-		if c.answers != nil {
-			if a, ok := c.answers.Get(key); ok {
+		if kept := c.kept(q); kept != nil {
+			if a, ok := kept.Get(key); ok {
 				return free(a), nil
 			}
 		}
@@ -83,7 +98,7 @@ func (c *Cache) Ask(ctx context.Context, q Question) (Answer, error) {
 		case f.alone:
 			// The one who asked was cancelled; we were not. Ask ourselves.
 		case f.err != nil:
-			return Answer{}, withSpent(f.err, Spent{Attempts: spentOf(f.err).Attempts, Model: spentOf(f.err).Model})
+			return Answer{}, withSpent(f.err, Spent{Attempts: SpentOf(f.err).Attempts, Model: SpentOf(f.err).Model})
 		default:
 			return free(f.answer), nil
 		}
@@ -101,8 +116,8 @@ func (c *Cache) fly(ctx context.Context, q Question, key cacheKey, f *flight) (A
 	a, err := c.next.Ask(ctx, q)
 	f.answer, f.err = a, err
 	f.alone = err != nil && (ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled))
-	if err == nil && c.answers != nil {
-		c.answers.Add(key, a)
+	if kept := c.kept(q); err == nil && kept != nil {
+		kept.Add(key, a)
 	}
 	return a, err
 }
@@ -112,6 +127,7 @@ func (c *Cache) fly(ctx context.Context, q Question, key cacheKey, f *flight) (A
 func free(a Answer) Answer {
 	a.Usage, a.Attempts, a.Latency, a.Cached = Usage{}, 0, 0, true
 	a.Probabilities = append([]float64(nil), a.Probabilities...)
+	a.Vector = slices.Clone(a.Vector)
 	a.Parts = slices.Clone(a.Parts)
 	for i, p := range a.Parts {
 		a.Parts[i] = slices.Clone(p)

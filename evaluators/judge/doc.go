@@ -3,8 +3,12 @@
 // A Judge is anything that answers a Question with probabilities over its options.
 // Backends live in sub-packages (openai, embedded, simulated); behaviour around a
 // judge is a wrapper with the judge's own method. Outermost first they stand: Cache,
-// Retry, Budget, Breaker, Limiter, backend. Retry stands outside the rest so that
-// every try is paid for and limited, and a pause holds no slot.
+// Voting (where the judge votes), Retry, Budget, Breaker, Limiter, backend. Retry stands
+// outside the rest so that every try is paid for and limited, and a pause holds no slot.
+//
+// Two kinds of questions are answered with something else: Text, with what the model
+// writes, and Vector, with a text's embedding. They go the same way, so that they are
+// limited, paid for and kept like any other; a judge that cannot refuses them.
 //
 // A judge never invents an answer: what cannot be used is an error, and its type
 // says what may be done about it (errors.go). It knows nothing of interactions,

@@ -35,9 +35,8 @@ type TransientError struct {
 func (e *TransientError) Error() string { return fmt.Sprintf("judge %s: %v", e.Reason, e.Err) }
 func (e *TransientError) Unwrap() error { return e.Err }
 
-// UnusableError is an answer without a usable distribution. Reason is one of
-// outside_options, prose, empty_answer, judge_refused, judge_abstained, cut, malformed,
-// ambiguous, or a code of an abstaining model.
+// UnusableError is an answer that cannot be used, or none of several. Reason is one of
+// those in reasons.go, or a code of an abstaining model.
 type UnusableError struct {
 	Reason string
 	Raw    string         // the answer's first 200 characters

@@ -13,7 +13,15 @@ const (
 	Boolean Kind = "boolean" // options yes, no
 	Choice  Kind = "choice"  // named options
 	Score   Kind = "score"   // ordered levels, lowest first
+
+	// Two are answered with something else than a distribution, and only by judges
+	// that can: they go the way of all questions, through limits and budget.
+	Text   Kind = "text"   // Answer.Text: the model writes
+	Vector Kind = "vector" // Answer.Vector: the embedding of the one field
 )
+
+// HasOptions reports whether an answer is a distribution over options.
+func (k Kind) HasOptions() bool { return k != Text && k != Vector }
 
 // Question is what a judge is asked. Name identifies the wording (evaluator and
 // template version), so that a new wording never meets an old cached answer.
@@ -24,7 +32,7 @@ type Question struct {
 	Fields  []Field  // text of the judged interaction: data, never instructions
 	Options []Option // in declared order; a backend may show them in another
 	Each    string   // the name of fields each of which is asked about by itself, in one call; empty: one answer
-	Vote    int      // index of this vote, so that n answers are not one cached one
+	Vote    int      // index of this vote or draft, so that n answers are not one cached one
 	Order   int      // 0: the backend's own order of options; 1: that order reversed
 	Reask   int      // set by Retry: times an unusable answer to this question was asked again
 }
@@ -82,6 +90,8 @@ const (
 type Answer struct {
 	Probabilities []float64
 	Parts         [][]float64 // in place of it where the question has Each: one by field
+	Text          string      // in place of it where the question's kind is Text
+	Vector        []float32   // in place of it where it is Vector
 	Outside       float64
 	Method        Method
 	Model         string // as the provider returned it
@@ -114,4 +124,10 @@ func (u Usage) Add(v Usage) Usage {
 // the errors of errors.go. It is safe for concurrent use and stops when ctx ends.
 type Judge interface {
 	Ask(ctx context.Context, q Question) (Answer, error)
+}
+
+// Message is a part of what a language model reads.
+type Message struct {
+	Role string // system, user
+	Text string
 }

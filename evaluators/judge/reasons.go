@@ -18,10 +18,18 @@ const (
 	ReasonCut            = "cut"
 	ReasonMalformed      = "malformed"
 	ReasonAmbiguous      = "ambiguous"
+	ReasonTooFewVotes    = "too_few_votes" // less than half of the votes were answers
+	ReasonNoVector       = "no_vector"     // an embedding that is missing or zero
 )
 
 // Reasons of a *ShedError.
 const (
 	ShedBudget  = "budget"
 	ShedBreaker = "breaker"
+)
+
+// Reasons of a *RefusedError: what a judge would need for such a question.
+const (
+	NeedsLanguageModel  = "needs_language_model"  // one that writes
+	NeedsEmbeddingModel = "needs_embedding_model" // embedding_model in the judge's settings
 )

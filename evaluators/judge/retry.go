@@ -58,7 +58,7 @@ func (r *Retry) Ask(ctx context.Context, q Question) (Answer, error) {
 			a.Attempts += spent.Attempts
 			return a, nil
 		}
-		spent = spent.plus(spentOf(err))
+		spent = spent.plus(SpentOf(err))
 		if ctx.Err() != nil && interrupted(err) {
 			return Answer{}, ended(ctx, spent, err)
 		}

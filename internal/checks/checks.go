@@ -1,6 +1,9 @@
 package checks
 
 import (
+	"time"
+
+	"assay/evaluators"
 	"assay/internal/interaction"
 )
 
@@ -15,7 +18,8 @@ type File struct {
 	Checks     []Check // in the file's order
 	Alerts     Alerts
 	Privacy    Privacy
-	Hash       string // of everything here that can change a decision: with the decoder's fingerprint the ledger's segments stand under it
+	Suites     []evaluators.Suite // the file's own, beside the built-in ones
+	Hash       string             // of everything here that can change a decision: with the decoder's fingerprint the ledger's segments stand under it
 }
 
 // Source is a topic and how its records are read.
@@ -24,8 +28,13 @@ type Source struct {
 	Format string            // auto, or a format's name
 	Fields map[string]string // field of the record -> dotted path
 
-	Unit        string // of a trace: leaf, root; empty is leaf
-	ToolResults string // context, ignore; empty is context
+	Unit        string              // of a trace: leaf, root; empty is leaf
+	ToolResults string              // context, ignore; empty is context
+	Turn        string              // of a conversation, the input: last_user, first_user, transcript; empty is last_user
+	Snapshots   string              // rows that a connector read at its start: judge, skip; empty is judge
+	Rejudge     bool                // rows that were whole before a change are judged again
+	JoinWait    time.Duration       // how long half of an interaction waits for its rest; 0 is the decoder's
+	Feedback    map[string]Feedback `json:"-"` // by the name of a score in the log; it decides nothing, so it is in no hash
 
 	SchemaRegistry SchemaRegistry
 }
@@ -33,11 +42,13 @@ type Source struct {
 // Judge is a judge as configured.
 type Judge struct {
 	Name              string
-	Kind              string // openai, embedded, simulated
+	Kind              string // openai, anthropic, embedded, simulated
 	BaseURL           string
 	APIKeyEnv         string // the environment variable that holds the key
 	Model             string
-	Method            string // logprobs, structured; as the kind allows
+	Method            string // logprobs, structured, votes:N; as the kind allows
+	MaxTokens         int    // of an answer; 0 is the kind's own
+	EmbeddingModel    string // or empty: no evaluator by embeddings
 	MaxInFlight       int    // 0 for embedded, as are the next three: it computes here and is free
 	RequestsPerMinute int
 	Price             *Price
@@ -75,6 +86,7 @@ type Check struct {
 	Count      string
 	Similarity bool
 	Weights    []float64
+	Questions  int // answer_relevancy by embeddings: how many are written
 
 	// Options are a deterministic evaluator's own settings, by their names.
 	Options map[string]any
@@ -87,8 +99,11 @@ type Check struct {
 	EmptyOutput string
 	Refusals    string // judge, not_applicable, fail
 	Truncated   string // judge, not_applicable
-	Sample      Sample
-	Alert       Alert
+
+	MaxInputRunes int // that a judge reads; 0 is the evaluator's default
+	Orders        int // 2: asked with the options in both orders
+	Sample        Sample
+	Alert         Alert
 }
 
 // Text says where a check's criteria or reference come from: a fixed text, or a

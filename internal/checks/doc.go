@@ -11,5 +11,5 @@
 // and server read.
 //
 // Open checks.go first (the shape), then load.go (from YAML), filter.go (CEL),
-// version.go (the hash).
+// version.go (the hash), plan.go (what decisions read of an interaction).
 package checks

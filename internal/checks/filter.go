@@ -102,7 +102,7 @@ func (e *filterEnv) compile(source string) (*Filter, []issue) {
 	if kind := checked.OutputType(); !kind.IsExactType(cel.BoolType) {
 		return nil, []issue{{1, 1, fmt.Sprintf("gives %s; want a condition that is true or false, such as app == \"support\"", kind)}}
 	}
-	program, err := e.env.Program(checked, cel.CostLimit(maxFilterCost), cel.EvalOptions(cel.OptOptimize))
+	program, err := e.program(checked)
 	if err != nil {
 		return nil, []issue{{1, 1, err.Error()}}
 	}

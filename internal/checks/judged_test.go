@@ -95,8 +95,8 @@ func TestFaultsOfClaimSettingsPointAtTheirKey(t *testing.T) {
 	f("evaluator: hallucination_rate\ncount: all", "count: \"all\"")
 	f("evaluator: hallucination_rate\npass: 1", "pass: 1: want a number from 0, below 1")
 	f("evaluator: answer_relevancy\ncriteria: { text: x }", "answer_relevancy takes none; remove the key")
-	f("evaluator: faithfulness\nclaims: batched", "claims: batched needs a judge with method structured; m reads token probabilities")
-	f("evaluator: faithfulness\nclaims: extracted", "claims")
+	f("evaluator: faithfulness\nclaims: batched", "claims: batched needs a judge with method structured; m has method logprobs")
+	f("evaluator: faithfulness\nclaims: guessed", "claims")
 	f("evaluator: citation_recall\nclaims: single", "assay.yaml:8:5: check c: claims: this evaluator has one way of asking")
 	f("evaluator: faithfulnes", "did you mean faithfulness?")
 }

@@ -1,16 +1,22 @@
 package checks
 
 import (
+	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/goccy/go-yaml/ast"
+
 	"assay/evaluators/judge"
+	"assay/evaluators/judge/openai"
 )
 
 // The kinds of judges.
 const (
 	KindOpenAI    = "openai"
+	KindAnthropic = "anthropic"
 	KindEmbedded  = "embedded"
 	KindSimulated = "simulated"
 )
@@ -44,18 +50,20 @@ func (l *loader) judges(m *mapping) {
 func (l *loader) judge(name string, m *mapping) Judge {
 	j := Judge{Name: name}
 	where := m.where
-	at := m.required("kind", "openai or embedded")
+	kinds := []string{KindOpenAI, KindAnthropic, KindEmbedded}
+	want := strings.Join(kinds, " or ")
+	at := m.required("kind", want)
 	if kind, ok := l.text(at, where+": kind"); ok {
 		j.Kind = kind
 		switch {
-		case kind == KindOpenAI, kind == KindEmbedded:
+		case slices.Contains(kinds, kind):
 		case kind == KindSimulated && l.simulated:
 		case kind == KindSimulated:
-			l.fault(at, "%s: kind simulated invents its answers and is allowed in the demo only; want openai or embedded", where)
+			l.fault(at, "%s: kind simulated invents its answers and is allowed in the demo only; want %s", where, want)
 		case laterKind(kind):
-			l.fault(at, "%s: kind %s comes with a later version of Assay; want openai or embedded", where, kind)
+			l.fault(at, "%s: kind %s comes with a later version of Assay; want %s", where, kind, want)
 		default:
-			l.fault(at, "%s: kind %q%s; want openai or embedded", where, kind, nearest(kind, []string{KindOpenAI, KindEmbedded}))
+			l.fault(at, "%s: kind %q%s; want %s", where, kind, nearest(kind, kinds), want)
 		}
 	}
 	if j.Kind == KindEmbedded {
@@ -64,8 +72,8 @@ func (l *loader) judge(name string, m *mapping) Judge {
 		l.limits(&j, m)
 	}
 	switch j.Kind {
-	case KindOpenAI:
-		l.openAI(&j, m)
+	case KindOpenAI, KindAnthropic:
+		l.overHTTP(&j, m)
 	case KindEmbedded:
 		if s, ok := l.choice(m.take("abstain"), where+": abstain", "low_confidence", "never"); ok {
 			j.AbstainLow = s == "low_confidence"
@@ -73,7 +81,7 @@ func (l *loader) judge(name string, m *mapping) Judge {
 	case KindSimulated:
 		j.Model, _ = l.text(m.take("model"), where+": model")
 	}
-	if j.Kind == KindOpenAI || j.Kind == KindEmbedded || j.Kind == KindSimulated {
+	if slices.Contains(kinds, j.Kind) || j.Kind == KindSimulated {
 		m.done("judges")
 	}
 	return j
@@ -102,9 +110,15 @@ func (l *loader) noLimits(m *mapping) {
 	}
 }
 
-func (l *loader) openAI(j *Judge, m *mapping) {
+// overHTTP reads where a language model is and how it is asked.
+func (l *loader) overHTTP(j *Judge, m *mapping) {
 	where := m.where
-	at := m.required("base_url", "the address up to and including /v1, such as https://llm.example/v1")
+	var at ast.Node
+	if j.Kind == KindAnthropic {
+		at, j.BaseURL = m.take("base_url"), openai.MessagesURL
+	} else {
+		at = m.required("base_url", "the address up to and including /v1, such as https://llm.example/v1")
+	}
 	if s, ok := l.text(at, where+": base_url"); ok {
 		u, err := url.Parse(s)
 		switch {
@@ -129,18 +143,42 @@ func (l *loader) openAI(j *Judge, m *mapping) {
 		}
 		j.Model = s
 	}
-	// No default: the two methods measure differently, and a fallback would change
+	// No default: the methods measure differently, and a fallback would change
 	// what the numbers mean without a word.
-	at = m.required("method", "logprobs or structured (nothing is chosen silently)")
+	methods := "logprobs, structured or votes:5"
+	if j.Kind == KindAnthropic {
+		methods = "structured or votes:5"
+	}
+	at = m.required("method", methods+" (nothing is chosen silently)")
 	if s, ok := l.text(at, where+": method"); ok {
-		switch {
-		case s == string(judge.Logprobs), s == string(judge.Structured):
-			j.Method = s
-		case laterMethod(s):
-			l.fault(at, "%s: method %s comes with a later version of Assay; want logprobs or structured", where, s)
+		switch method, votes, err := judge.ParseMethod(s); {
+		case err != nil && strings.HasPrefix(s, string(judge.Votes)+":"):
+			l.fault(at, "%s: %v", where, err)
+		case err != nil:
+			l.fault(at, "%s: method %q%s; want %s", where, s, nearest(s, []string{"logprobs", "structured", "votes"}), methods)
+		case method == judge.Logprobs && j.Kind == KindAnthropic:
+			l.fault(at, "%s: method logprobs: a judge of kind %s states no token probabilities; want %s", where, j.Kind, methods)
+		case method == judge.Votes:
+			j.Method = fmt.Sprintf("%s:%d", method, votes) // votes and votes:5 are the same judge
 		default:
-			l.fault(at, "%s: method %q%s; want logprobs or structured", where, s, nearest(s, []string{"logprobs", "structured"}))
+			j.Method = s
 		}
+	}
+	if calls := j.Budget.CallsPerDay; calls > 0 && calls < int64(j.Votes()) {
+		l.fault(at, "%s: method %s: budget.calls_per_day is %d, less than the votes of one question", where, j.Method, calls)
+	}
+	if v, ok := l.whole(m.take("max_tokens"), where+": max_tokens", 1, 100_000); ok {
+		j.MaxTokens = int(v)
+	}
+	at = m.take("embedding_model")
+	if s, ok := l.text(at, where+": embedding_model"); ok {
+		if strings.TrimSpace(s) == "" {
+			l.fault(at, "%s: embedding_model is blank", where)
+		}
+		if j.Kind == KindAnthropic {
+			l.fault(at, "%s: embedding_model: a judge of kind %s has no embeddings; remove the key, and name a judge of kind openai for what needs them", where, j.Kind)
+		}
+		j.EmbeddingModel = s
 	}
 }
 
@@ -172,7 +210,7 @@ func (l *loader) budget(j *Judge, m *mapping) {
 		}
 		return
 	}
-	if j.Kind != KindOpenAI {
+	if j.Kind != KindOpenAI && j.Kind != KindAnthropic {
 		return // the kind itself is at fault
 	}
 	priced := j.Price != nil && j.Price.InputPerMillion+j.Price.OutputPerMillion > 0

@@ -14,11 +14,10 @@ func later(scope, key string) (string, bool) {
 		return "the cap on listed values comes" + version, true
 	case "max_series", "export_levels":
 		return "the exporter's own limits come" + version, true
-	case "sources.turn", "sources.join_wait", "sources.join_context",
-		"sources.rejudge_updates", "sources.snapshots":
+	case "sources.join_context":
 		return "the formats that need it come" + version, true
-	case "judges.votes", "judges.orders":
-		return "votes come" + version, true
+	case "judges.orders":
+		return "this setting of judges comes" + version, true
 	case "judges.members", "judges.jury", "judges.cascade", "judges.fallback":
 		return "juries and cascades come" + version, true
 	case "judges.tokens_per_minute", "judges.cache", "judges.calibration", "judges.headers":
@@ -31,7 +30,7 @@ func later(scope, key string) (string, bool) {
 		return "floors, caps and rules of sampling come" + version, true
 	case "alert.burn", "alert.below_target", "alert.baseline", "alert.window":
 		return "alerts without a declared target and burn rates come" + version, true
-	case "checks.repeat", "checks.options", "checks.max_input_runes", "checks.orders", "checks.map":
+	case "checks.repeat", "checks.options", "checks.map":
 		return "options of evaluators come" + version, true
 	case "privacy.encrypt", "privacy.keep", "privacy.text_days":
 		return "this setting of privacy comes" + version, true
@@ -39,6 +38,5 @@ func later(scope, key string) (string, bool) {
 	return "", false
 }
 
-// laterKind says the same of a judge's kind, laterMethod of its method.
-func laterKind(kind string) bool     { return kind == "anthropic" || kind == "jev" || kind == "jury" }
-func laterMethod(method string) bool { return len(method) >= 5 && method[:5] == "votes" }
+// laterKind says the same of a judge's kind.
+func laterKind(kind string) bool { return kind == "jev" || kind == "jury" }

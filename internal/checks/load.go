@@ -87,6 +87,7 @@ type loader struct {
 	simulated bool
 	file      *File
 	filters   *filterEnv
+	refs      []feedbackRef
 }
 
 const (
@@ -106,8 +107,10 @@ func (l *loader) read(root ast.Node) {
 	l.judges(m)
 	l.checks(m)
 	l.judgesNeeded(m)
+	l.feedbackChecks()
 	l.alerts(m)
 	l.privacy(m)
+	l.suites(m)
 	m.done("")
 }
 
@@ -127,7 +130,7 @@ func namePattern() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_]{0
 // ourLabels are the labels Assay and Prometheus give a series themselves.
 func ourLabels() []string {
 	return []string{"check", "check_version", "version", "window", "level", "detector", "slice", "slice_id", "stratum", "judge", "topic",
-		"partition", "decision", "status", "reason", "severity", "instance", "job", "le", "quantile", "alertname", "all", "other"}
+		"partition", "decision", "status", "reason", "severity", "origin", "instance", "job", "le", "quantile", "alertname", "all", "other"}
 }
 
 // unbounded are fields with a value of their own in nearly every record.
@@ -238,6 +241,11 @@ func (l *loader) sources(m *mapping) {
 		}
 		src.Unit, _ = l.choice(s.take("unit"), where+": unit", decode.Units()...)
 		src.ToolResults, _ = l.choice(s.take("tool_results"), where+": tool_results", decode.ToolResults()...)
+		src.Turn, _ = l.choice(s.take("turn"), where+": turn", decode.Turns()...)
+		src.Snapshots, _ = l.choice(s.take("snapshots"), where+": snapshots", decode.Snapshots()...)
+		src.Rejudge = l.truth(s.take("rejudge_updates"), where+": rejudge_updates")
+		src.JoinWait, _ = l.duration(s.take("join_wait"), where+": join_wait", minJoinWait, maxJoinWait)
+		src.Feedback = l.feedback(s.take("feedback"), where)
 		src.SchemaRegistry = l.schemaRegistry(s.take("schema_registry"), where)
 		s.done("sources")
 		l.file.Sources = append(l.file.Sources, src)

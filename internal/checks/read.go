@@ -72,6 +72,12 @@ func (l *loader) check(m *mapping) {
 	c.EmptyOutput, _ = l.choice(m.take("empty_output"), where+": empty_output", evaluators.NotApplicableItem, evaluators.Fail)
 	c.Refusals, _ = l.choice(m.take("refusals"), where+": refusals", evaluators.JudgeItem, evaluators.NotApplicableItem, evaluators.Fail)
 	c.Truncated, _ = l.choice(m.take("truncated"), where+": truncated", evaluators.JudgeItem, evaluators.NotApplicableItem)
+	if v, ok := l.whole(m.take("max_input_runes"), where+": max_input_runes", 1, 1_000_000); ok {
+		c.MaxInputRunes = int(v)
+	}
+	if v, ok := l.whole(m.take("orders"), where+": orders", 1, 2); ok {
+		c.Orders = int(v)
+	}
 	l.pass(&c, m)
 	if spec != nil && !spec.NeedsJudge() {
 		l.ruleOptions(&c, *spec, m)
@@ -148,7 +154,10 @@ func isTextField(name, field string) bool {
 func (l *loader) claims(c *Check, m *mapping) {
 	where := m.where + ": "
 	c.Dialect, _ = l.text(m.take("dialect"), where+"dialect")
-	c.Claims, _ = l.choice(m.take("claims"), where+"claims", "single", "batched")
+	c.Claims, _ = l.choice(m.take("claims"), where+"claims", "single", "batched", "extracted")
+	if v, ok := l.whole(m.take("questions"), where+"questions", 1, 1000); ok {
+		c.Questions = int(v)
+	}
 	if v, ok := l.whole(m.take("max_claims"), where+"max_claims", 1, 1000); ok {
 		c.MaxClaims = int(v)
 	}
@@ -191,8 +200,8 @@ func (l *loader) judgeOf(c *Check, m *mapping) {
 	}
 	c.Judge = name
 	j, known := l.file.Judge(name)
-	if known && c.Claims == "batched" && j.Kind == KindOpenAI && j.Method == string(judge.Logprobs) {
-		l.fault(at, "%s: claims: batched needs a judge with method structured; %s reads token probabilities, one letter at a time", m.where, name)
+	if known && c.Claims == "batched" && (j.Kind == KindOpenAI || j.Kind == KindAnthropic) && j.Method != string(judge.Structured) {
+		l.fault(at, "%s: claims: batched needs a judge with method structured; %s has method %s, which reads one letter at a time", m.where, name, j.Method)
 	}
 	if !known {
 		var names []string
@@ -320,7 +329,14 @@ func (l *loader) settle(c *Check, m *mapping) {
 	d := e.Definition()
 	c.PassLine, c.Pass = d.PassLine, d.Pass
 	c.EmptyOutput, c.Refusals, c.Truncated = d.EmptyOutput, d.Refusals, d.Truncated
-	if j, ok := l.file.Judge(c.Judge); ok || c.asksNobody() {
+	j, ok := l.file.Judge(c.Judge)
+	if ok && d.Embeddings && j.EmbeddingModel == "" {
+		l.fault(m.at("dialect"), "%s: dialect: %s compares embeddings, and judge %s has none: want embedding_model in judge %s, or another dialect", m.where, c.Dialect, j.Name, j.Name)
+	}
+	if ok && d.Drafts && j.Kind == KindSimulated {
+		l.fault(m.at("judge"), "%s: judge %s is simulated and writes nothing: want a language model", m.where, j.Name)
+	}
+	if ok || c.asksNobody() {
 		c.Version = version(d, *c, j)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"assay/evaluators"
+	"assay/evaluators/judge"
 	"assay/evaluators/judge/embedded"
 	"assay/evaluators/judge/openai"
 	"assay/internal/interaction"
@@ -16,8 +17,9 @@ import (
 func (c Check) Settings() evaluators.Settings {
 	return evaluators.Settings{
 		PassLine: c.PassLine, Pass: c.Pass, Coarse: c.Coarse,
-		Dialect: c.Dialect, Claims: c.Claims, MaxClaims: c.MaxClaims, Count: c.Count, Similarity: c.Similarity, Weights: c.Weights,
+		Dialect: c.Dialect, Claims: c.Claims, MaxClaims: c.MaxClaims, Count: c.Count, Similarity: c.Similarity, Weights: c.Weights, Questions: c.Questions,
 		EmptyOutput: c.EmptyOutput, Refusals: c.Refusals, Truncated: c.Truncated,
+		MaxInputRunes: c.MaxInputRunes, Orders: c.Orders,
 		Options: c.Options,
 	}
 }
@@ -31,13 +33,23 @@ func (j Judge) fingerprint(asksWith string) string {
 	return hash(struct {
 		Kind, Model, Method, AsksWith string
 		AbstainLow                    bool
-	}{j.Kind, j.Model, j.Method, asksWith, j.AbstainLow})
+		MaxTokens                     int    `json:",omitempty"`
+		EmbeddingModel                string `json:",omitempty"`
+	}{j.Kind, j.Model, j.Method, asksWith, j.AbstainLow, j.MaxTokens, j.EmbeddingModel})
+}
+
+// Votes is how many calls of the judge a question takes.
+func (j Judge) Votes() int {
+	if _, n, err := judge.ParseMethod(j.Method); err == nil {
+		return n
+	}
+	return 1
 }
 
 // asksWith is the version of what this program puts between a question and its answer.
 func (j Judge) asksWith() string {
 	switch j.Kind {
-	case KindOpenAI:
+	case KindOpenAI, KindAnthropic:
 		return openai.SheetVersion
 	case KindEmbedded:
 		return embedded.WeightsVersion()
@@ -48,6 +60,9 @@ func (j Judge) asksWith() string {
 // version is a hash of everything in a check that can change a verdict. Its name, its
 // filter and its sampling cannot: they choose interactions.
 func version(d evaluators.Definition, c Check, j Judge) string {
+	if !d.Embeddings {
+		j.EmbeddingModel = "" // a model that this check does not ask starts no new series
+	}
 	return hash(struct {
 		Definition evaluators.Definition
 		Criteria   Text
@@ -121,6 +136,9 @@ func (f *File) Notes() []string {
 		case c.Alert.Off:
 			notes = append(notes, fmt.Sprintf("check %s: alert.off, so its drift detector is off", c.Name))
 		}
+	}
+	if why := f.slow(); why != "" {
+		notes = append(notes, why)
 	}
 	return notes
 }

@@ -16,7 +16,7 @@ const (
 type Config struct {
 	Every    time.Duration `env:"EVERY, default=15s" help:"time between two rounds, a duration"`
 	Grace    time.Duration `env:"GRACE, default=5m" help:"how far the log must be past a minute's end before the minute is closed, a duration of log time"`
-	Idle     time.Duration `env:"IDLE, default=10m" help:"a partition without new ledger rows for this long no longer holds minutes open, a duration of wall-clock time"`
+	Idle     time.Duration `env:"IDLE, default=10m" help:"a partition without new ledger rows for this long no longer holds minutes open, a duration of wall-clock time; longer than any join_wait that is often used up"`
 	Clock    string        `env:"CLOCK, default=wall" help:"what windows end at: wall (the machine's clock) or event (the log's newest timestamp, for simulated time)"`
 	Lookback time.Duration `env:"LOOKBACK, default=5m" help:"how far before the last round rows are looked for again, a duration: covers slow inserts"`
 	Stale    time.Duration `env:"STALE, default=5m" help:"quality metrics disappear when the last complete round is older than this, a duration"`

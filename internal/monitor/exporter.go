@@ -63,7 +63,7 @@ func (g gauges) quality(c Check, s Slice) {
 	if c.Current {
 		current = 1
 	}
-	g.set("assay_quality_current", current)
+	g.with("slice", s.Slice.String()).set("assay_quality_current", current)
 	g.setIf("assay_quality_target", c.Target)
 	if s.LastJudged != nil {
 		g.set("assay_quality_last_judged_timestamp_seconds", float64(s.LastJudged.Unix()))
@@ -114,7 +114,7 @@ var help = map[string]string{
 	"assay_monitor_last_refresh_timestamp_seconds": "Wall-clock time at which the last complete round ended.",
 	"assay_monitor_conservation_gap":               "Interactions without exactly one decision, plus selected ones without exactly one row, over the closed minutes of the last 24 hours.",
 	"assay_sampling_check_z":                       "Weight of everything selected against the ledger's population over 24 hours, in standard errors of the sampling.",
-	"assay_quality_current":                        "1 for the check version that the checks file holds, 0 for older ones.",
+	"assay_quality_current":                        "1 for the check version that the checks file holds, 0 for older ones. slice is the slice in words, for dashboards to choose by.",
 	"assay_quality_target":                         "Pass rate that the checks file aims at.",
 	"assay_quality_last_judged_timestamp_seconds":  "Event time (to the minute) of the newest judged row.",
 	"assay_quality_samples":                        "Judged rows in the window.",

@@ -3,6 +3,7 @@ package monitor
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -14,15 +15,22 @@ import (
 
 // The alerts on quality that Rules makes.
 const (
-	AlertDrift   = "AssayQualityDrift"
-	AlertMissing = "AssayQualityMissing"
+	AlertDrift       = "AssayQualityDrift"
+	AlertMissing     = "AssayQualityMissing"
+	AlertCalibration = "AssayCalibrationShift"
 )
 
 // RuleOptions say where the links of alerts lead.
 type RuleOptions struct {
-	Runbooks  string // page that has an anchor for every alert
-	Dashboard string // page that takes ?var-check=NAME; no link when empty
+	Runbooks string // page that has an anchor for every alert
+	Grafana  string // where Grafana is; empty for links without a host
 }
+
+// enoughLabels is from how many labels on a judge that is off is reported.
+const enoughLabels = 100
+
+// overview is the path of the dashboard that alerts lead to; its uid never changes.
+const overview = "/d/assay-overview"
 
 // RuleFile is a file of Prometheus rules.
 type RuleFile struct {
@@ -51,7 +59,7 @@ func (f RuleFile) YAML() ([]byte, error) {
 	return yaml.MarshalWithOptions(f, yaml.UseLiteralStyleIfMultiline(true), yaml.Indent(2), yaml.IndentSequence(true))
 }
 
-// Rules are the alerts on quality of a checks file: two for each declared slice of a
+// Rules are the alerts on quality of a checks file: three for each declared slice of a
 // check that has an alert.
 //
 // The drift alert rings while the detector's alarm is open and on nothing else: a
@@ -81,7 +89,7 @@ func Rules(file *checks.File, o RuleOptions) (RuleFile, error) {
 			}
 		}
 		for _, slice := range file.DeclaredSlices() {
-			group.Rules = append(group.Rules, r.drift(c, slice, l), r.missing(c, slice))
+			group.Rules = append(group.Rules, r.drift(c, slice, l), r.missing(c, slice), r.calibration(c, slice))
 		}
 	}
 	if len(group.Rules) == recorded {
@@ -175,6 +183,40 @@ func (r ruleMaker) missing(c checks.Check, slice interaction.Slice) Rule {
 	}
 }
 
+// calibration rings where the judge's scores are not what people say, by far more than
+// chance: at fewer labels the test would find little, and that little by luck. It is a
+// ticket whatever the check's severity, as labels are days old when they come.
+func (r ruleMaker) calibration(c checks.Check, slice interaction.Slice) Rule {
+	version := r.by("check", "check_version")
+	labels := labelsOfAlert(c, slice)
+	labels["severity"] = "ticket"
+	return Rule{
+		Alert: AlertCalibration,
+		Expr: strings.Join([]string{
+			"max by (origin) (",
+			fmt.Sprintf("  assay_calibration_p_value{%s,window=\"7d\"}", r.matchers(c, slice)),
+			fmt.Sprintf("  and on (%s, origin) assay_calibration_labels{window=\"7d\"} >= %d", version, enoughLabels),
+			fmt.Sprintf("  and on (%s) assay_quality_current == 1", version),
+			") < 0.001",
+		}, "\n"),
+		For:    "1h",
+		Labels: labels,
+		Annotations: r.annotations(AlertCalibration, c, slice,
+			"the judge's scores are not what people say",
+			fmt.Sprintf("Over 7 days %s labels ({{ $labels.origin }}) are further from the judge's scores than chance explains (p = {{ printf `%%.2g` $value }}); "+
+				"judge and people agree on %s. The rate is the judge's and may be off: %s.",
+				r.labelled("assay_calibration_labels", c, slice, "value | printf `%.0f`"),
+				r.labelled("assay_calibration_agreement", c, slice, "value | humanizePercentage"), r.rateTemplate(c, slice))),
+	}
+}
+
+// labelled is a template that shows a calibration gauge for the alert's slice and origin.
+func (r ruleMaker) labelled(metric string, c checks.Check, slice interaction.Slice, show string) string {
+	selector := strings.ReplaceAll(fmt.Sprintf("max(%s{%s,window='7d'", metric, r.matchers(c, slice)), "%", "%%")
+	return fmt.Sprintf("{{ with printf `%s,origin=%%q} and on (%s) assay_quality_current == 1)` $labels.origin | query }}{{ . | first | %s }}{{ else }}unknown{{ end }}",
+		selector, r.by("check", "check_version"), show)
+}
+
 // labelsOfAlert name the slice by its dimensions, as the series do.
 func labelsOfAlert(c checks.Check, slice interaction.Slice) map[string]string {
 	labels := map[string]string{"check": c.Name, "severity": c.Alert.Severity}
@@ -188,7 +230,8 @@ func labelsOfAlert(c checks.Check, slice interaction.Slice) map[string]string {
 
 func (r ruleMaker) annotations(alert string, c checks.Check, slice interaction.Slice, what, description string) map[string]string {
 	name := verbatim(slice.String())
-	a := map[string]string{
+	link := url.Values{"var-check": {c.Name}, "var-slice": {slice.String()}}
+	return map[string]string{
 		"summary":     c.Name + " on " + name + ": " + what,
 		"description": description,
 		"slice":       name,
@@ -197,11 +240,8 @@ func (r ruleMaker) annotations(alert string, c checks.Check, slice interaction.S
 		"n":           r.recorded(recordedSamples, c, slice, "value | printf `%.0f`"),
 		"window":      r.recorded(recordedSamples, c, slice, "label `window`"),
 		"runbook_url": r.options.Runbooks + "#" + strings.ToLower(alert),
+		"dashboard":   strings.TrimSuffix(r.options.Grafana, "/") + overview + "?" + link.Encode(),
 	}
-	if r.options.Dashboard != "" {
-		a["dashboard"] = r.options.Dashboard + "?var-check=" + c.Name
-	}
-	return a
 }
 
 func (r ruleMaker) rateTemplate(c checks.Check, slice interaction.Slice) string {

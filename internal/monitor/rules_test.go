@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,7 +56,7 @@ func rulesOf(t *testing.T, text string, o RuleOptions) (RuleFile, error) {
 // The golden file is what promtool tests in testdata/quality.test.yml.
 // ASSAY_GOLDEN=1 writes it anew.
 func TestTheRulesOfAChecksFile(t *testing.T) {
-	rules, err := rulesOf(t, rulesChecks, RuleOptions{Runbooks: "docs/alerts.md", Dashboard: "https://grafana.example/d/assay"})
+	rules, err := rulesOf(t, rulesChecks, RuleOptions{Runbooks: "docs/alerts.md", Grafana: "https://grafana.example"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,20 +96,36 @@ func TestRulesSurviveAnyValueOfASlice(t *testing.T) {
 	file.Checks = file.Checks[:1]
 	file.Checks[0].Alert.Labels = map[string]string{"team": team}
 	file.Slices = nil
-	var series, alerts strings.Builder
-	for _, value := range []string{`it's`, "back`tick", `"quoted"`, `{{ printf "%s" "x" }}`, "{{ broken", `a\b`, `\x60`, "two\nlines", "Zürich 🚲", "%q", "'", "$labels"} {
+	var series, alerts, doubts strings.Builder
+	for _, value := range []string{`it's`, "100%", "back`tick", `"quoted"`, `{{ printf "%s" "x" }}`, "{{ broken", `a\b`, `\x60`, "two\nlines", "Zürich 🚲", "%q", "'", "$labels"} {
 		file.Slices = append(file.Slices, interaction.Slice{"app": value})
 		of := `{check="facts",check_version="v",app=` + strconv.Quote(value) + `}`
 		for metric, v := range map[string]string{
 			`assay_drift_alarm`: "1", `assay_quality_current`: "1", `assay_quality_samples{window="24h"}`: "40", `assay_quality_pass_rate{window="24h"}`: "0.5",
+			`assay_calibration_p_value{window="7d",origin="sampled"}`: "0", `assay_calibration_labels{window="7d",origin="sampled"}`: "120",
+			`assay_calibration_agreement{window="7d",origin="sampled"}`: "0.5",
 		} {
 			name, extra, _ := strings.Cut(strings.TrimSuffix(metric, "}"), "{")
 			if extra != "" {
 				extra = "," + extra
 			}
-			fmt.Fprintf(&series, "      - { series: %s, values: %q }\n", strconv.Quote(name+strings.TrimSuffix(of, "}")+extra+"}"), v+"x5")
+			fmt.Fprintf(&series, "      - { series: %s, values: %q }\n", strconv.Quote(name+strings.TrimSuffix(of, "}")+extra+"}"), v+"x70")
 		}
 		slice := strconv.Quote("app=" + value)
+		link := strconv.Quote("/d/assay-overview?var-check=facts&var-slice=" + url.QueryEscape("app="+value))
+		fmt.Fprintf(&doubts, `
+          - exp_labels: { check: facts, severity: ticket, origin: sampled, app: %s, team: %s }
+            exp_annotations:
+              summary: %s
+              description: "Over 7 days 120 labels (sampled) are further from the judge's scores than chance explains (p = 0); judge and people agree on 50%%. The rate is the judge's and may be off: pass rate 50%% in the last 24h, 95%% interval unknown to unknown, 40 judged."
+              slice: %s
+              rate: 50%%
+              interval: unknown to unknown
+              n: "40"
+              window: 24h
+              runbook_url: "#assaycalibrationshift"
+              dashboard: %s`,
+			strconv.Quote(value), strconv.Quote(team), strconv.Quote("facts on app="+value+": the judge's scores are not what people say"), slice, link)
 		fmt.Fprintf(&alerts, `
           - exp_labels: { check: facts, severity: page, app: %s, team: %s }
             exp_annotations:
@@ -119,8 +136,9 @@ func TestRulesSurviveAnyValueOfASlice(t *testing.T) {
               interval: unknown to unknown
               n: "40"
               window: 24h
-              runbook_url: "#assayqualitydrift"`,
-			strconv.Quote(value), strconv.Quote(team), strconv.Quote("facts on app="+value+": the pass rate has fallen below 87.0%"), slice)
+              runbook_url: "#assayqualitydrift"
+              dashboard: %s`,
+			strconv.Quote(value), strconv.Quote(team), strconv.Quote("facts on app="+value+": the pass rate has fallen below 87.0%"), slice, link)
 	}
 	rules, err := Rules(file, RuleOptions{})
 	if err != nil {
@@ -131,7 +149,8 @@ func TestRulesSurviveAnyValueOfASlice(t *testing.T) {
 		t.Fatal(err)
 	}
 	test := "rule_files: [r.yml]\ntests:\n  - interval: 1m\n    input_series:\n" + series.String() +
-		"    alert_rule_test:\n      - eval_time: 1m\n        alertname: AssayQualityDrift\n        exp_alerts:" + alerts.String() + "\n"
+		"    alert_rule_test:\n      - eval_time: 1m\n        alertname: AssayQualityDrift\n        exp_alerts:" + alerts.String() +
+		"\n      - eval_time: 65m\n        alertname: AssayCalibrationShift\n        exp_alerts:" + doubts.String() + "\n"
 	dir := t.TempDir()
 	for name, content := range map[string]string{"r.yml": string(text), "t.yml": test} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
@@ -174,7 +193,8 @@ func TestALabelThatWouldHideASliceIsRefused(t *testing.T) {
 	f("prompt_version", false) // a dimension, but no declared slice fixes it
 }
 
-// Every check and declared slice has both alerts, each with its own labels.
+// Every check and declared slice has all alerts, each with its own labels. A judge that
+// people contradict is a ticket, however urgent the check is.
 func TestEverySliceHasItsAlerts(t *testing.T) {
 	rules, err := rulesOf(t, rulesChecks, RuleOptions{Runbooks: "r"})
 	if err != nil {
@@ -186,15 +206,19 @@ func TestEverySliceHasItsAlerts(t *testing.T) {
 			continue
 		}
 		got = append(got, strings.Join([]string{r.Alert, r.Labels["check"], r.Annotations["slice"], r.Labels["severity"], r.Labels["team"]}, " "))
-		if _, ok := r.Annotations["dashboard"]; ok {
-			t.Errorf("%s links to a dashboard that nobody named", r.Alert)
+		if link := r.Annotations["dashboard"]; link != "/d/assay-overview?var-check="+r.Labels["check"]+"&var-slice="+url.QueryEscape(r.Annotations["slice"]) {
+			t.Errorf("%s of %s leads to %s", r.Alert, r.Annotations["slice"], link)
 		}
 	}
 	var want []string
 	for _, check := range []string{"facts %s page billing", "sure %s ticket "} {
 		for _, slice := range []string{"all", "app=support", "app=support,model=m1"} {
-			for _, alert := range []string{AlertDrift, AlertMissing} {
-				want = append(want, alert+" "+strings.Replace(check, "%s", slice, 1))
+			for _, alert := range []string{AlertDrift, AlertMissing, AlertCalibration} {
+				line := alert + " " + strings.Replace(check, "%s", slice, 1)
+				if alert == AlertCalibration {
+					line = strings.Replace(line, " page ", " ticket ", 1)
+				}
+				want = append(want, line)
 			}
 		}
 	}

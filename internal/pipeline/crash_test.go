@@ -13,6 +13,7 @@ import (
 	"assay/evaluators/judge"
 	"assay/internal/interaction"
 	"assay/sampler"
+	"assay/sink"
 )
 
 // crashRules differ in rate, filter, criteria and in a check that comes and goes.
@@ -50,6 +51,7 @@ type sim struct {
 	end       int64
 	zombies   []*assigned // evicted, and not yet aware of it
 	calm      bool        // no crash any more
+	caughtUp  bool        // the reader is told now and then that it has read to the end
 	changing  bool        // the rules change between lives
 }
 
@@ -59,8 +61,10 @@ type need struct {
 	letter bool
 }
 
-func newSim(t *testing.T, seed uint64) *sim {
-	s := &sim{w: newWorld(t, crashRules[0]), r: rand.New(rand.NewPCG(seed, 7))}
+func newSim(t *testing.T, seed uint64) *sim { return simOf(t, seed, (*sim).record, crashRules...) }
+
+func simOf(t *testing.T, seed uint64, record func(s *sim, offset int64) interaction.Record, rules ...string) *sim {
+	s := &sim{w: newWorld(t, rules[0]), r: rand.New(rand.NewPCG(seed, 7))}
 	// a block's border lies inside the log
 	offset := sampler.BlockSize - int64(s.r.IntN(80))
 	s.committed, s.logStart = offset, offset
@@ -68,12 +72,12 @@ func newSim(t *testing.T, seed uint64) *sim {
 		if i > 0 && s.r.IntN(12) == 0 {
 			offset += int64(1 + s.r.IntN(4)) // markers, compaction
 		}
-		s.log = append(s.log, s.record(offset))
+		s.log = append(s.log, record(s, offset))
 		offset++
 	}
 	s.end = offset
 	s.w.judge.answer = s.answer
-	for _, yaml := range crashRules {
+	for _, yaml := range rules {
 		s.needs = append(s.needs, s.needed(s.w.pipeline(parse(t, yaml))))
 	}
 	return s
@@ -123,8 +127,9 @@ func (s *sim) answer(ctx context.Context, q judge.Question) (judge.Answer, error
 // needed asks decoder and sampler, and counts with nothing of the pipeline's.
 func (s *sim) needed(p *Pipeline) map[int64]need {
 	all := make(map[int64]need)
+	joiner := p.deps.Decoder.NewJoiner(topic)
 	for _, rec := range s.log {
-		res := p.deps.Decoder.Decode(rec)
+		res := joiner.Decode(rec)
 		n := need{letter: len(res.Bad) > 0}
 		for i := range res.Interactions {
 			it := &res.Interactions[i]
@@ -146,9 +151,12 @@ func (s *sim) life(p *Pipeline, last bool) {
 	// Retention takes what is committed; s.log keeps it for the oracle. Not under a
 	// zombie: the next owner would count in another segment than it does.
 	if len(s.zombies) == 0 && s.r.IntN(3) == 0 {
-		s.logStart += s.r.Int64N(s.committed - s.logStart + 1)
+		// but nothing that a half waits for, and one record more, which shows that
+		free, _ := s.reach(s.w.t.Context(), s.committed, p.deps.Decoder.NewJoiner(topic).Reach())
+		free, _ = s.reach(s.w.t.Context(), free, 0)
+		s.logStart += s.r.Int64N(free - s.logStart + 1)
 	}
-	a := s.w.assign(p, consumer.Assignment{Topic: topic, Committed: s.committed, LogStart: s.logStart, LogEnd: s.end})
+	a := s.w.assign(p, consumer.Assignment{Topic: topic, Committed: s.committed, LogStart: s.logStart, LogEnd: s.end, Reach: s.reach})
 	at := 0
 	for at < len(s.log) && s.log[at].Offset < a.next {
 		at++
@@ -158,13 +166,16 @@ func (s *sim) life(p *Pipeline, last bool) {
 		switch n := s.r.IntN(10); {
 		case n < 4:
 			for range 1 + s.r.IntN(10) {
-				if at < len(s.log) && len(a.open) < 25 {
+				if at < len(s.log) && len(a.open)-len(a.held) < 25 {
 					a.handle(s.w.t.Context(), s.log[at])
 					at++
 				}
 			}
 			if at == len(s.log) {
 				a.next = s.end
+			}
+			if s.caughtUp && (at == len(s.log) || s.r.IntN(6) == 0) {
+				a.pt.CaughtUp(time.Now().Add(time.Duration(s.r.IntN(90)) * time.Second))
 			}
 		case n < 6:
 			time.Sleep(time.Duration(s.r.IntN(3000)) * time.Millisecond)
@@ -192,6 +203,22 @@ func (s *sim) life(p *Pipeline, last bool) {
 	default: // evicted: somebody else owns the partition and this one does not know
 		s.zombies = append(s.zombies, a)
 	}
+}
+
+// reach is the consumer's part of a restart.
+func (s *sim) reach(_ context.Context, offset int64, back time.Duration) (int64, error) {
+	var before time.Time
+	for _, rec := range s.log {
+		if rec.Offset >= s.logStart && rec.Offset < offset {
+			before = rec.Time
+		}
+	}
+	for _, rec := range s.log {
+		if rec.Offset >= s.logStart && rec.Offset < offset && !rec.Time.Before(before.Add(-back)) {
+			return rec.Offset, nil
+		}
+	}
+	return offset, nil
 }
 
 // commit does what the committer does. It is false when the process has crashed.
@@ -301,8 +328,16 @@ func (s *sim) told() map[cellCount]uint64 {
 // counted is what the ledger must say under rules that never changed.
 func (s *sim) counted(p *Pipeline) map[cellCount]uint64 {
 	sums := make(map[cellCount]uint64)
+	joiner := p.deps.Decoder.NewJoiner(topic)
 	for _, rec := range s.log {
-		res := p.deps.Decoder.Decode(rec)
+		res := joiner.Decode(rec)
+		kept := ""
+		if res.Kept {
+			kept = sink.ReasonKept
+		}
+		if res.Kept && len(res.Interactions) == 0 {
+			sums[cellCount{minute: rec.Time.Unix() / 60, decision: "no_interaction", reason: kept}]++
+		}
 		for _, reason := range res.Skips {
 			sums[cellCount{minute: rec.Time.Unix() / 60, decision: "no_interaction", reason: reason}]++
 		}
@@ -311,7 +346,7 @@ func (s *sim) counted(p *Pipeline) map[cellCount]uint64 {
 		}
 		for i := range res.Interactions {
 			it := &res.Interactions[i]
-			sums[cellCount{minute: it.Time.Unix() / 60, decision: "interaction"}]++
+			sums[cellCount{minute: it.Time.Unix() / 60, decision: "interaction", reason: kept}]++
 			for _, d := range p.sampler.Decide(it, nil) {
 				c := p.checks[d.Check]
 				sums[cellCount{it.Time.Unix() / 60, c.Name, c.Version, d.Kind.String(), d.Reason, d.Pi}]++
@@ -321,7 +356,7 @@ func (s *sim) counted(p *Pipeline) map[cellCount]uint64 {
 	return sums
 }
 
-func compare(t *testing.T, got, want map[cellCount]uint64) {
+func compare(t testing.TB, got, want map[cellCount]uint64) {
 	t.Helper()
 	for k, n := range want {
 		if got[k] != n {
@@ -337,32 +372,41 @@ func compare(t *testing.T, got, want map[cellCount]uint64) {
 
 func TestConservationIsExactAfterAnyCrashesAndRebalances(t *testing.T) {
 	for seed := range uint64(120) {
-		synctest.Test(t, func(t *testing.T) {
-			s := newSim(t, seed)
-			file := parse(t, crashRules[0])
-			p := s.w.pipeline(file)
-			lives := 1 + s.r.IntN(10)
-			for range lives {
-				s.life(p, false)
-				if len(s.zombies) == 0 && s.r.IntN(2) == 0 {
-					p = s.w.pipeline(file) // another process
-				}
-			}
-			s.life(p, true)
-			s.rest()
+		synctest.Test(t, func(t *testing.T) { newSim(t, seed).keeps(seed, crashRules[0]) })
+	}
+}
 
-			compare(t, s.told(), s.counted(p))
-			want := 0
-			for _, n := range s.needs[0] {
-				want += len(n.rows)
+// keeps runs lives under rules that never change, and compares what is stored at the end
+// with what the log holds.
+func (s *sim) keeps(seed uint64, rules string) {
+	t := s.w.t
+	file := parse(t, rules)
+	p := s.w.pipeline(file)
+	lives := 1 + s.r.IntN(10)
+	for range lives {
+		s.life(p, false)
+		if len(s.zombies) == 0 && s.r.IntN(2) == 0 {
+			p = s.w.pipeline(file) // another process
+		}
+	}
+	s.life(p, true)
+	s.rest()
+
+	compare(t, s.told(), s.counted(p))
+	want := 0
+	for _, n := range s.needs[0] {
+		want += len(n.rows)
+		for _, k := range n.rows {
+			if _, stored := s.w.store.evaluations[k]; !stored {
+				t.Errorf("no judgement %+v", k)
 			}
-			if len(s.w.store.evaluations) != want {
-				t.Errorf("%d judgements, want %d", len(s.w.store.evaluations), want)
-			}
-			if t.Failed() {
-				t.Fatalf("seed %d, %d lives", seed, lives)
-			}
-		})
+		}
+	}
+	if len(s.w.store.evaluations) != want {
+		t.Errorf("%d judgements, want %d", len(s.w.store.evaluations), want)
+	}
+	if t.Failed() {
+		t.Fatalf("seed %d, %d lives", seed, lives)
 	}
 }
 
@@ -371,69 +415,72 @@ func TestConservationIsExactAfterAnyCrashesAndRebalances(t *testing.T) {
 // and check, and the rows of what it calls selected.
 func TestTheLedgerStaysExactWhenRulesChange(t *testing.T) {
 	for seed := range uint64(120) {
-		synctest.Test(t, func(t *testing.T) {
-			s := newSim(t, seed)
-			s.changing = true
-			lives := 2 + s.r.IntN(10)
-			var p *Pipeline
-			for i := range lives {
-				if p == nil || s.r.IntN(2) == 0 {
-					s.rest() // a reload ends every partition first
-					p = s.w.pipeline(parse(t, crashRules[s.r.IntN(len(crashRules))]))
-				}
-				s.life(p, i == lives-1)
-			}
-			s.rest()
+		synctest.Test(t, func(t *testing.T) { newSim(t, seed).changes(seed, []string{"polite", "right"}, crashRules...) })
+	}
+}
 
-			got, interactions := s.told(), make(map[int64]uint64)
-			bare := make(map[cellCount]uint64) // without checks
-			for k, n := range got {
-				if k.check == "" {
-					bare[k] = n
-				}
-				if k.decision == "interaction" {
-					interactions[k.minute] += n
-				}
-			}
-			want := s.counted(p)
-			for k := range want {
-				if k.check != "" {
-					delete(want, k)
-				}
-			}
-			compare(t, bare, want)
-			for minute, n := range interactions {
-				for _, check := range []string{"polite", "right"} {
-					var sum uint64
-					for k, m := range got {
-						if k.check == check && k.minute == minute {
-							sum += m
-						}
-					}
-					if sum != n {
-						t.Errorf("minute %d: %d decisions of %s about %d interactions", minute, sum, check, n)
-					}
-				}
-			}
-			rows := make(map[[2]string]uint64)
-			for k := range s.w.store.evaluations {
-				rows[[2]string{k.check, k.version}]++
-			}
-			selected := make(map[[2]string]uint64)
-			for k, n := range got {
-				if k.decision == "selected" {
-					selected[[2]string{k.check, k.version}] += n
-				}
-			}
-			for k, n := range selected {
-				if rows[k] < n {
-					t.Errorf("%v: %d selected, %d rows", k, n, rows[k])
+// changes runs lives under rules that change between them, all with these checks.
+func (s *sim) changes(seed uint64, names []string, rules ...string) {
+	t := s.w.t
+	s.changing = true
+	lives := 2 + s.r.IntN(10)
+	var p *Pipeline
+	for i := range lives {
+		if p == nil || s.r.IntN(2) == 0 {
+			s.rest() // a reload ends every partition first
+			p = s.w.pipeline(parse(t, rules[s.r.IntN(len(rules))]))
+		}
+		s.life(p, i == lives-1)
+	}
+	s.rest()
+
+	got, interactions := s.told(), make(map[int64]uint64)
+	bare := make(map[cellCount]uint64) // without checks
+	for k, n := range got {
+		if k.check == "" {
+			bare[k] = n
+		}
+		if k.decision == "interaction" {
+			interactions[k.minute] += n
+		}
+	}
+	want := s.counted(p)
+	for k := range want {
+		if k.check != "" {
+			delete(want, k)
+		}
+	}
+	compare(t, bare, want)
+	for minute, n := range interactions {
+		for _, check := range names {
+			var sum uint64
+			for k, m := range got {
+				if k.check == check && k.minute == minute {
+					sum += m
 				}
 			}
-			if t.Failed() {
-				t.Fatalf("seed %d, %d lives", seed, lives)
+			if sum != n {
+				t.Errorf("minute %d: %d decisions of %s about %d interactions", minute, sum, check, n)
 			}
-		})
+		}
+	}
+	rows := make(map[[2]string]uint64)
+	for k := range s.w.store.evaluations {
+		rows[[2]string{k.check, k.version}]++
+	}
+	selected := make(map[[2]string]uint64)
+	for k, n := range got {
+		if k.decision == "selected" {
+			selected[[2]string{k.check, k.version}] += n
+		}
+	}
+	for k, n := range selected {
+		if rows[k] < n {
+			t.Errorf("%v: %d selected, %d rows", k, n, rows[k])
+		}
+	}
+	if t.Failed() {
+		t.Fatalf("seed %d, %d lives", seed, lives)
 	}
 }
 

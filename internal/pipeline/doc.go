@@ -16,8 +16,9 @@
 // does).
 //
 // Open pipeline.go first (what it is made of), then partition.go (the way of one
-// record), judging.go (one interaction and one check), unit.go (when a record is
-// resolved), letters.go (what becomes of bad records and refused rows), rows.go and
-// privacy.go (what is stored), slots.go (who may run), and recovery.go (where reading
-// starts after a crash or a rebalance).
+// record), probe.go (the way of one that no check selects), joins.go (records that wait
+// for one another), judging.go (one interaction and one check), unit.go (when a record is
+// resolved), letters.go (what becomes of bad records and refused rows), feedback.go (what
+// logs say about interactions), rows.go and privacy.go (what is stored), slots.go (who
+// may run), and recovery.go (where reading starts after a crash or a rebalance).
 package pipeline

@@ -399,8 +399,7 @@ func TestARecordThatPanickedAgainAndAgainIsADeadLetter(t *testing.T) {
 		r := &record{a: a, offset: 1}
 		a.open[1], a.next = r, 2
 		d := consumer.Delivery{Fault: "panic", Record: interaction.Record{Topic: topic, Offset: 1, Time: logTime, Value: []byte(item("i-1"))}}
-		u, jobs, _ := a.pt.take(&d)
-		a.pt.start(t.Context(), u, jobs, r)
+		a.pt.start(t.Context(), a.pt.take(&d), r)
 		w.settle()
 		if a.outcome(1) != consumer.DeadLettered || w.judge.calls.Load() != 0 || w.store.letters[position{1, 0}].Reason != "panic" {
 			t.Errorf("outcome %q, letter %+v", a.outcome(1), w.store.letters)

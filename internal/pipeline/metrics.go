@@ -13,9 +13,12 @@ type metrics struct {
 	decisions    *prometheus.CounterVec // by check, decision
 	evaluations  *prometheus.CounterVec // by check, status
 	deadLetters  *prometheus.CounterVec // by topic, reason
+	joins        *prometheus.CounterVec // by topic, outcome
+	feedback     *prometheus.CounterVec // by topic, outcome
 	recovered    *prometheus.CounterVec // by check
 	panics       *prometheus.CounterVec // by check
 	textLost     prometheus.Counter
+	fast         *prometheus.CounterVec // by topic, result
 }
 
 func newMetrics(reg prometheus.Registerer, f *checks.File) *metrics {
@@ -29,6 +32,10 @@ func newMetrics(reg prometheus.Registerer, f *checks.File) *metrics {
 			Name: "assay_evaluations_total", Help: "Judgements ended, by status."}, []string{"check", "status"}),
 		deadLetters: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "assay_dead_letters_total", Help: "Records or elements that could not be used."}, []string{"topic", "reason"}),
+		joins: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "assay_decode_joins_total", Help: "Interactions whose halves stand in several records, by what became of them."}, []string{"topic", "outcome"}),
+		feedback: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "assay_feedback_total", Help: "What logs say about interactions, by what became of it."}, []string{"topic", "outcome"}),
 		recovered: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "assay_recovery_skipped_total", Help: "Judgements that an earlier owner had finished."}, []string{"check"}),
 		panics: with.NewCounterVec(prometheus.CounterOpts{
@@ -36,10 +43,21 @@ func newMetrics(reg prometheus.Registerer, f *checks.File) *metrics {
 		textLost: with.NewCounter(prometheus.CounterOpts{
 			Name: "assay_texts_lost_total", Help: "Texts of judged interactions that ClickHouse rejected."}),
 	}
+	m.fast = with.NewCounterVec(prometheus.CounterOpts{
+		Name: "assay_decode_fast_total", Help: "Records on the fast path, which reads what decisions need and no more."}, []string{"topic", "result"})
 	rate := with.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "assay_sampling_rate", Help: "Inclusion probability in force."}, []string{"check", "stratum"})
 	for _, s := range f.Sources {
 		m.interactions.WithLabelValues(s.Topic)
+		for _, result := range fastResults() {
+			m.fast.WithLabelValues(s.Topic, result)
+		}
+		for _, outcome := range feedbackOutcomes() {
+			m.feedback.WithLabelValues(s.Topic, outcome)
+		}
+		for _, outcome := range joinOutcomes() {
+			m.joins.WithLabelValues(s.Topic, outcome)
+		}
 		for _, reason := range append(decode.Reasons(), reasonRowRejected, reasonFault) {
 			m.deadLetters.WithLabelValues(s.Topic, reason)
 		}

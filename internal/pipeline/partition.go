@@ -24,18 +24,23 @@ type partition struct {
 	topic    string
 	id       uint32
 	log      *slog.Logger
+	counts   int64 // offset at which counting starts: those below stand in the ledger and are resolved
 	ledger   *sampler.Ledger
 	answered map[sink.AnswerKey]struct{} // immutable
 	queues   []*queue                    // by check; checks with one judge share it
 	letters  *queue                      // what is left of refused rows: it waits for the sink, and must not take a judge's slot
-	unstored atomic.Bool                 // a row that was refused even bare was logged
+	labels   labels
+	unstored atomic.Bool // a row that was refused even bare was logged
 
 	judging context.Context // of judgements and of the rows they hand over
 	revoke  context.CancelCauseFunc
 
-	// Of the partition loop alone, kept between records to save allocations.
+	// Of the partition loop alone; the last two are kept between records to save
+	// allocations.
+	joins     joins
 	decisions []sampler.Decision
 	cells     []sampler.Cell
+	prober    *prober // nil: every record is decoded in full
 }
 
 func (p *Pipeline) newPartition(a consumer.Assignment, from int64, answered map[sink.AnswerKey]struct{}) *partition {
@@ -45,7 +50,9 @@ func (p *Pipeline) newPartition(a consumer.Assignment, from int64, answered map[
 		topic:    a.Topic,
 		id:       uint32(a.Partition),
 		log:      p.deps.Log.With("topic", a.Topic, "partition", a.Partition),
+		counts:   from,
 		ledger:   sampler.NewLedger(a.Topic, a.Partition, p.rules, from),
+		joins:    newJoins(p.deps.Decoder.NewJoiner(a.Topic)),
 		answered: answered,
 		judging:  judging,
 		revoke:   revoke,
@@ -60,30 +67,39 @@ func (p *Pipeline) newPartition(a consumer.Assignment, from int64, answered map[
 		pt.queues = append(pt.queues, q)
 	}
 	pt.letters = newSlots(1).queue()
+	pt.prober = p.newProber(a.Topic)
+	pt.labels.queue = p.writers.queue()
 	return pt
 }
 
 // Handle decodes a record, decides, counts, and starts what has to be judged.
 func (pt *partition) Handle(ctx context.Context, d consumer.Delivery) {
-	u, jobs, outcome := pt.take(&d)
+	t := pt.take(&d)
 	switch {
 	case d.Below: // resolved by an earlier owner: counted again, nothing else
-	case u == nil:
-		d.Resolve(outcome)
+	case t.unit == nil:
+		t.finish(d)
 	default:
 		d.Record = interaction.Record{} // the unit outlives the bytes
-		pt.start(ctx, u, jobs, d)
+		pt.start(ctx, t, d)
 	}
 }
 
-// take counts a record and returns what has to be done about it: a unit and its
-// judgements, or why it needs nothing. The ledger learns of the record before anything
-// of it can be resolved, so a watermark never passes an offset that is not counted.
-func (pt *partition) take(d *consumer.Delivery) (*unit, []job, consumer.Outcome) {
+// take counts a record and returns what has to be done about it. The ledger learns of
+// the record before anything of it can be resolved, so a watermark never passes an offset
+// that is not counted.
+func (pt *partition) take(d *consumer.Delivery) taken {
 	defer pt.trim()
 	p, rec := pt.pipeline, &d.Record
 	rec.Time = plausible(rec.Time, epoch1970)
-	res := p.decode(d)
+	if pt.passOver(d) {
+		return taken{outcome: consumer.NotNeeded}
+	}
+	res := pt.decode(d)
+	if rec.Offset < pt.counts { // read for its halves only
+		pt.countJoins(false)
+		return taken{outcome: consumer.NotNeeded}
+	}
 	logMinute := minuteOf(rec.Time)
 	pt.cells = pt.cells[:0]
 	for _, reason := range res.Skips {
@@ -91,6 +107,9 @@ func (pt *partition) take(d *consumer.Delivery) (*unit, []job, consumer.Outcome)
 	}
 	for _, bad := range res.Bad {
 		pt.cells = append(pt.cells, sampler.Cell{Minute: logMinute, Decision: "dead_lettered", Reason: bad.Reason})
+	}
+	if len(res.Scores) > 0 && len(res.Interactions)+len(pt.cells) == 0 {
+		pt.cells = append(pt.cells, sampler.Cell{Minute: logMinute, Decision: "no_interaction", Reason: reasonScore})
 	}
 	outcome := consumer.NotNeeded
 	if len(res.Interactions) == 0 {
@@ -112,31 +131,55 @@ func (pt *partition) take(d *consumer.Delivery) (*unit, []job, consumer.Outcome)
 		}
 		jobs = more
 	}
-	open := !d.Below && len(jobs)+len(res.Bad) > 0
-	pt.ledger.Count(rec.Offset, rec.Time, open, pt.cells)
+	if res.Kept {
+		pt.cells = markKept(pt.cells, logMinute)
+	}
+	t := taken{jobs: jobs, outcome: outcome}
+	if !d.Below {
+		t.labels = p.labelsOf(rec, &res)
+	}
+	rows, held := len(jobs)+len(res.Bad)+len(t.labels) > 0, res.Held > 0
+	pt.ledger.Count(rec.Offset, rec.Time, !d.Below && (rows || held), pt.cells)
+	pt.countJoins(!d.Below)
 	if d.Below {
-		return nil, nil, outcome
+		return taken{}
 	}
 	p.count(pt.topic, res, pt.cells)
-	if !open {
-		return nil, nil, outcome
+	t.frees = pt.joins.take(res.Released)
+	if !rows && !held {
+		return t
 	}
-	letter := pt.letter(rec)
+	var letter sink.DeadLetter
+	if len(jobs)+len(res.Bad) > 0 {
+		letter = pt.letter(rec)
+	}
 	if len(res.Bad) > 0 {
 		p.fill(&letter, rec, res.Bad)
 	}
-	return newUnit(pt, letter, jobs, len(res.Bad) > 0), jobs, outcome
+	t.unit = newUnit(pt, rec.Offset, letter, t, len(res.Bad) > 0, held)
+	if held {
+		pt.joins.hold(rec.Offset, t.unit)
+	}
+	return t
 }
 
 // start sets a record's rows on their way; end is told when they are durable.
-func (pt *partition) start(ctx context.Context, u *unit, jobs []job, end ending) {
+func (pt *partition) start(ctx context.Context, t taken, end ending) {
+	u := t.unit
 	u.end = end
+	if u.rows.Load() == 0 { // it only waits for another record
+		u.durable()
+		return
+	}
 	if u.dead {
 		// A full buffer blocks here on purpose, so that fetching stops. The wait ends
 		// with ctx: a drain cannot begin before Handle has returned.
 		pt.addDeadLetter(ctx, u, u.letter)
 	}
-	for _, j := range jobs {
+	if len(t.labels) > 0 {
+		pt.addLabels(u, t.labels)
+	}
+	for _, j := range t.jobs {
 		j.unit = u
 		pt.queues[j.check].put(func() { pt.judge(j) })
 	}
@@ -153,7 +196,7 @@ func (pt *partition) trim() {
 }
 
 // decode reads the record, unless handling it has panicked before.
-func (p *Pipeline) decode(d *consumer.Delivery) decode.Result {
+func (pt *partition) decode(d *consumer.Delivery) decode.Result {
 	if d.Fault != "" {
 		return decode.Result{
 			Bad:     []decode.Bad{{Reason: d.Fault, Error: "handling this record panicked again and again; the log has the stack"}},
@@ -161,12 +204,11 @@ func (p *Pipeline) decode(d *consumer.Delivery) decode.Result {
 			Outcome: decode.DeadLetter, Envelope: "none",
 		}
 	}
-	return p.deps.Decoder.Decode(d.Record)
+	return pt.joins.joiner.Decode(d.Record)
 }
 
-// decide counts one interaction and collects the judgements it needs. It returns one of
-// those that an earlier owner has finished, if there is any.
-func (pt *partition) decide(it *interaction.Interaction, below bool, jobs []job) (_ []job, answered *job) {
+// count decides about one interaction and adds its cells.
+func (pt *partition) count(it *interaction.Interaction) {
 	p := pt.pipeline
 	minute := minuteOf(it.Time)
 	pt.cells = append(pt.cells, sampler.Cell{Minute: minute, Decision: "interaction"})
@@ -177,6 +219,17 @@ func (pt *partition) decide(it *interaction.Interaction, below bool, jobs []job)
 			Minute: minute, Check: c.Name, Version: c.Version, Stratum: d.Stratum,
 			Decision: d.Kind.String(), Reason: d.Reason, Pi: d.Pi, Epoch: d.Epoch,
 		})
+	}
+}
+
+// decide counts one interaction and collects the judgements it needs. It returns one of
+// those that an earlier owner has finished, if there is any.
+func (pt *partition) decide(it *interaction.Interaction, below bool, jobs []job) (_ []job, answered *job) {
+	p := pt.pipeline
+	pt.count(it)
+	pt.compare(it.Offset)
+	for _, d := range pt.decisions {
+		c := &p.checks[d.Check]
 		if d.Kind != sampler.Selected || below {
 			continue
 		}
@@ -251,6 +304,7 @@ func (pt *partition) drop() {
 		q.drop()
 	}
 	pt.letters.drop()
+	pt.labels.queue.drop()
 }
 
 // wait returns when nothing that was dropped runs any more.
@@ -259,6 +313,9 @@ func (pt *partition) wait(ctx context.Context) error {
 		if err := q.wait(ctx); err != nil {
 			return err
 		}
+	}
+	if err := pt.labels.queue.wait(ctx); err != nil {
+		return err
 	}
 	return pt.letters.wait(ctx)
 }

@@ -63,6 +63,7 @@ type Deps struct {
 	Sources  []decode.Source  // the decoder's
 	Judges   map[string]Judge // by the checks file's names
 	Rows     rowWriter
+	Labels   labelWriter
 	Recovery recoveryReader
 	Now      func() time.Time
 	Log      *slog.Logger
@@ -78,8 +79,12 @@ type Pipeline struct {
 	sampler *sampler.Sampler
 	privacy *privacy
 	slots   map[string]*slots // by judge
-	metrics *metrics
-	decoded *decode.Metrics
+	writers *slots            // of labels
+
+	feedback map[string]map[string]checks.Feedback // by topic and name of a score
+	metrics  *metrics
+	decoded  *decode.Metrics
+	plan     *decode.Plan // what decisions read; nil: every record is decoded in full
 }
 
 // check is a check of the file with what it takes to judge.
@@ -102,6 +107,7 @@ func New(cfg Config, deps Deps) (*Pipeline, error) {
 		cfg: cfg, deps: deps,
 		rules:   rulesHash(deps.Checks.Hash, deps.Decoder.Fingerprint()),
 		slots:   make(map[string]*slots),
+		writers: newSlots(labelWriters), feedback: feedbackOf(deps.Checks),
 		privacy: newPrivacy(deps.Checks),
 		metrics: newMetrics(deps.Reg, deps.Checks),
 		decoded: decode.NewMetrics(deps.Reg, deps.Sources),
@@ -127,6 +133,11 @@ func New(cfg Config, deps Deps) (*Pipeline, error) {
 		return nil, err
 	}
 	p.sampler = sampler.New(deps.Checks, p.applicable)
+	if plan, err := deps.Checks.Plan(); err == nil {
+		p.plan = &plan
+	} else {
+		deps.Log.Info("every record is decoded in full", "because", err)
+	}
 	return p, nil
 }
 

@@ -262,15 +262,15 @@ func (f *fails) Answered(_ context.Context, _ string, _ uint32, _ uint64, since 
 // Starting without the recovery scan would pay for every answer twice.
 func TestAPartitionWaitsForClickHouse(t *testing.T) {
 	var since time.Time
-	for after := range 3 {
+	for after := range 4 {
 		w := newWorld(t, oneCheck, func(_ *Config, d *Deps) { d.Recovery = &fails{newStore(), after, &since} })
-		_, _, err := w.p.Assign(t.Context(), consumer.Assignment{Topic: topic, Partition: 3, Committed: 7, LogEnd: 100})
+		_, _, err := w.p.Assign(t.Context(), consumer.Assignment{Topic: topic, Partition: 3, Committed: 7, LogEnd: 100, Reach: nothingBefore})
 		if !errors.Is(err, errDown) || !strings.Contains(err.Error(), topic+"/3 at 7") {
 			t.Errorf("after %d reads: %v", after, err)
 		}
 	}
-	w := newWorld(t, oneCheck, func(_ *Config, d *Deps) { d.Recovery = &fails{newStore(), 3, &since} })
-	if _, _, err := w.p.Assign(t.Context(), consumer.Assignment{Topic: topic, Committed: 7, LogEnd: 100}); err != nil {
+	w := newWorld(t, oneCheck, func(_ *Config, d *Deps) { d.Recovery = &fails{newStore(), 4, &since} })
+	if _, _, err := w.p.Assign(t.Context(), consumer.Assignment{Topic: topic, Committed: 7, LogEnd: 100, Reach: nothingBefore}); err != nil {
 		t.Fatal(err)
 	}
 	if want := logTime.Add(-time.Minute - 10*time.Minute); !since.Equal(want) {

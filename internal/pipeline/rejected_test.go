@@ -39,7 +39,7 @@ func TestARefusedRowLeavesABareOneInItsPlace(t *testing.T) {
 				t.Errorf("another check suffered: %+v", e)
 			}
 		}
-		want := w.p.identity(&w.p.checks[0], job{it: &w.p.decode(&consumer.Delivery{Record: record1(item("i-1"))}).Interactions[0]})
+		want := w.p.identity(&w.p.checks[0], job{it: &w.p.deps.Decoder.Decode(record1(item("i-1"))).Interactions[0]})
 		if bare.Check != want.Check || bare.CheckVersion != want.CheckVersion || !bare.Time.Equal(want.Time) || bare.InteractionID != "i-1" ||
 			bare.Topic != topic || bare.Offset != 1 || bare.App != "shop" || bare.SliceID != want.SliceID || bare.Slice["app"] != "shop" ||
 			bare.Pi != 1 || bare.Judge != "a" || bare.Worker != "w1" {

@@ -111,7 +111,7 @@ func (w *world) pipeline(f *checks.File, options ...option) *Pipeline {
 	w.reg = prometheus.NewRegistry()
 	var sources []decode.Source
 	for _, s := range f.Sources {
-		sources = append(sources, decode.Source{Topic: s.Topic, Format: s.Format, Fields: s.Fields})
+		sources = append(sources, decode.Source{Topic: s.Topic, Format: s.Format, Fields: s.Fields, JoinWait: s.JoinWait})
 	}
 	decoder, err := decode.New(decode.Defaults(), sources)
 	if err != nil {
@@ -123,7 +123,7 @@ func (w *world) pipeline(f *checks.File, options ...option) *Pipeline {
 	}
 	cfg := Config{Deadline: time.Minute, Worker: "w1", Version: "test"}
 	deps := Deps{
-		Checks: f, Decoder: decoder, Sources: sources, Judges: judges, Rows: w.store, Recovery: w.store,
+		Checks: f, Decoder: decoder, Sources: sources, Judges: judges, Rows: w.store, Labels: w.store, Recovery: w.store,
 		Now: func() time.Time { return logTime.Add(time.Hour) }, Log: slog.New(slog.NewTextHandler(w.log, nil)), Reg: w.reg,
 	}
 	for _, o := range options {
@@ -163,7 +163,8 @@ type assigned struct {
 	open     map[int64]*record
 	next     int64
 	resolved map[int64]consumer.Outcome
-	mu       sync.Mutex // guards open and resolved
+	mu       sync.Mutex // guards open, held and resolved
+	held     map[int64]bool
 	revoked  bool
 }
 
@@ -180,6 +181,7 @@ func (r *record) Resolve(o consumer.Outcome) {
 		return
 	}
 	delete(r.a.open, r.offset)
+	delete(r.a.held, r.offset)
 	r.a.resolved[r.offset] = o
 }
 
@@ -189,16 +191,32 @@ func (r *record) Release() {
 	r.released++
 }
 
+func (r *record) Hold() {
+	r.a.mu.Lock()
+	defer r.a.mu.Unlock()
+	if !r.a.revoked && r.a.open[r.offset] == r {
+		r.a.held[r.offset] = true
+	}
+}
+
 func (w *world) assign(p *Pipeline, a consumer.Assignment) *assigned {
 	w.t.Helper()
+	if a.Reach == nil {
+		a.Reach = nothingBefore
+	}
 	part, from, err := p.Assign(w.t.Context(), a)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return &assigned{
 		w: w, pt: part.(*partition), below: max(a.Committed, from), next: max(from, a.LogStart),
-		open: make(map[int64]*record), resolved: make(map[int64]consumer.Outcome),
+		open: make(map[int64]*record), held: make(map[int64]bool), resolved: make(map[int64]consumer.Outcome),
 	}
+}
+
+// nothingBefore is a Reach that finds no older record.
+func nothingBefore(_ context.Context, offset int64, _ time.Duration) (int64, error) {
+	return offset, nil
 }
 
 // fresh is partition 0 read from its start.
@@ -216,13 +234,13 @@ func (a *assigned) handle(ctx context.Context, rec interaction.Record) *record {
 		a.open[rec.Offset] = r
 		a.mu.Unlock()
 	}
-	u, jobs, outcome := a.pt.take(&d)
+	t := a.pt.take(&d)
 	switch {
 	case d.Below:
-	case u == nil:
-		r.Resolve(outcome)
+	case t.unit == nil:
+		t.finish(r)
 	default:
-		a.pt.start(ctx, u, jobs, r)
+		a.pt.start(ctx, t, r)
 	}
 	return r
 }
@@ -298,6 +316,8 @@ type store struct {
 	evaluations map[evaluationKey]sink.Evaluation
 	texts       map[position]sink.Text
 	letters     map[position]sink.DeadLetter
+	labels      map[[4]string]sink.LabelChange // by check, question, interaction and rater
+	labelRows   int
 	population  map[populationKey]sink.Population
 	counted     time.Time // when the ledger was last written
 
@@ -323,6 +343,7 @@ type evaluationKey struct {
 }
 
 type populationKey struct {
+	partition      uint32
 	block, from    uint64
 	minute         int64
 	check, version string
@@ -342,7 +363,7 @@ type pendingRow struct {
 func newStore() *store {
 	return &store{
 		evaluations: make(map[evaluationKey]sink.Evaluation), texts: make(map[position]sink.Text),
-		letters: make(map[position]sink.DeadLetter), population: make(map[populationKey]sink.Population),
+		letters: make(map[position]sink.DeadLetter), labels: make(map[[4]string]sink.LabelChange), population: make(map[populationKey]sink.Population),
 	}
 }
 
@@ -422,6 +443,30 @@ func (s *store) put(row any) error {
 	return nil
 }
 
+// WriteLabels keeps the newest revision of each label, as the sink does.
+func (s *store) WriteLabels(_ context.Context, changes []sink.LabelChange, _ time.Time) ([]sink.LabelOutcome, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down != nil {
+		return nil, s.down
+	}
+	for _, c := range changes {
+		if s.refuse != nil {
+			if err := s.refuse(c); err != nil {
+				return nil, &sink.PoisonError{Table: "labels", Row: c.InteractionID, Err: err}
+			}
+		}
+	}
+	for _, c := range changes {
+		k := [4]string{c.Check, c.Question, c.InteractionID, c.Rater}
+		if old, ok := s.labels[k]; !ok || old.Revision < c.Revision {
+			s.labels[k] = c
+			s.labelRows++
+		}
+	}
+	return make([]sink.LabelOutcome, len(changes)), nil
+}
+
 // crash loses every pending row, but for those that the server had taken already.
 func (s *store) crash(taken func() bool) {
 	s.mu.Lock()
@@ -441,7 +486,7 @@ func (s *store) InsertPopulation(_ context.Context, rows []sink.Population) erro
 		return s.down
 	}
 	for _, r := range rows {
-		k := populationKey{r.Block, r.SegmentFrom, r.Minute.Unix(), r.Check, r.CheckVersion, r.Stratum, r.Decision, r.Reason, r.Pi, r.Epoch}
+		k := populationKey{r.Partition, r.Block, r.SegmentFrom, r.Minute.Unix(), r.Check, r.CheckVersion, r.Stratum, r.Decision, r.Reason, r.Pi, r.Epoch}
 		if old, ok := s.population[k]; !ok || r.UptoOffset >= old.UptoOffset {
 			s.population[k] = r
 		}
@@ -456,31 +501,34 @@ func (s *store) Flush(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (s *store) Answered(_ context.Context, _ string, _ uint32, from uint64, _ time.Time) (map[sink.AnswerKey]struct{}, error) {
+func (s *store) Answered(_ context.Context, _ string, partition uint32, from uint64, _ time.Time) (map[sink.AnswerKey]struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := make(map[sink.AnswerKey]struct{})
 	for _, r := range s.evaluations {
-		if r.Offset >= from && r.Answered() {
+		if r.Partition == partition && r.Offset >= from && r.Answered() {
 			found[sink.AnswerKey{Offset: r.Offset, Element: r.Element, Check: r.Check, Version: r.CheckVersion}] = struct{}{}
 		}
 	}
 	return found, s.down
 }
 
-func (s *store) Segments(_ context.Context, _ string, _ uint32, fromBlock uint64) ([]sink.Segment, error) {
+func (s *store) Segments(_ context.Context, _ string, partition uint32, fromBlock uint64) ([]sink.Segment, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	type key struct{ block, from uint64 }
 	found := make(map[key]sink.Segment)
 	for _, r := range s.population {
-		if r.Block < fromBlock {
+		if r.Partition != partition || r.Block < fromBlock {
 			continue
 		}
 		k := key{r.Block, r.SegmentFrom}
-		if seg, ok := found[k]; !ok || r.UptoOffset > seg.UptoOffset {
-			found[k] = sink.Segment{Block: r.Block, SegmentFrom: r.SegmentFrom, UptoOffset: r.UptoOffset, ChecksHash: r.ChecksHash, InsertedAt: s.counted}
+		seg, ok := found[k]
+		if !ok || r.UptoOffset > seg.UptoOffset {
+			seg = sink.Segment{Block: r.Block, SegmentFrom: r.SegmentFrom, UptoOffset: r.UptoOffset, ChecksHash: r.ChecksHash, InsertedAt: s.counted, Kept: seg.Kept}
 		}
+		seg.Kept = seg.Kept || r.Check == "" && r.Reason == sink.ReasonKept
+		found[k] = seg
 	}
 	var out []sink.Segment
 	for _, seg := range found {

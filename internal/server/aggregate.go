@@ -98,7 +98,7 @@ func (s *Server) aggregate(_ context.Context, in *evaluateInput) (*aggregateOutp
 	switch {
 	case given["metric"] == nil:
 		f.add("metric", "missing; want one of %s", strings.Join(metricNames(), ", "))
-	case !known && name != "":
+	case !known && kindOf(given["metric"]) == "a string":
 		f.add("metric", "unknown metric %s%s", quoted(name), didYouMean(name, metricNames()))
 	}
 	if kindOf(given["args"]) != "an object" {
@@ -125,17 +125,12 @@ func (s *Server) aggregate(_ context.Context, in *evaluateInput) (*aggregateOutp
 }
 
 func aggregateSchema() *huma.RequestBody {
-	names := make([]any, 0, len(metricNames()))
-	for _, n := range metricNames() {
-		names = append(names, n)
-	}
 	schema := closed(map[string]*huma.Schema{
-		"metric":     {Type: huma.TypeString, Enum: names},
+		"metric":     {Type: huma.TypeString, Enum: enum(metricNames())},
 		"dialect":    {Type: huma.TypeString, Description: "Where known implementations disagree: which one's rule"},
 		"args":       {Type: huma.TypeObject, AdditionalProperties: true, Description: "The metric's arguments, as GET /api/v1/aggregates lists them"},
 		"provenance": {Type: huma.TypeString, Description: "How the claims or verdicts came about: comes back with the value"},
-	})
-	schema.Required = []string{"metric", "args"}
+	}, "metric", "args")
 	return &huma.RequestBody{
 		Required: true,
 		Content: map[string]*huma.MediaType{"application/json": {

@@ -56,6 +56,7 @@ func TestAWrongMetricNamesItsField(t *testing.T) {
 	f(`{"metric":"faithfulness","args":{"claims":[]}}`, "nothing to count")
 	f(`{"metric":"faithfulness","args":{"claims":[[true]],"averge":"micro"}}`, "averge")
 	f(`{"metric":"faithfulness","dialect":"deepeval","args":{"claims":[[true]]}}`, "assay or ragas")
+	f(`{"metric":"","args":{}}`, "unknown metric")
 	f(`{"metric":1,"args":{}}`, "want a string, not a number")
 }
 

@@ -15,7 +15,7 @@ import (
 const alarmSpan = 28 * 24 * time.Hour
 
 type alarmsInput struct {
-	Since string `query:"since" doc:"RFC 3339: closed alarms that opened before are left out; default: 28 days ago"`
+	Since string `query:"since" format:"date-time" doc:"RFC 3339: closed alarms that opened before are left out; default: 28 days ago"`
 }
 
 type alarmsOutput struct {

@@ -3,6 +3,7 @@
 //
 //	POST /api/v1/evaluate          judge an item or up to 1,000
 //	GET  /api/v1/evaluators        which evaluators there are, and their settings
+//	GET  /api/v1/evaluators/{name} one of them with its questions
 //	POST /api/v1/aggregate         a set metric over results that you have
 //	GET  /api/v1/aggregates        which set metrics there are
 //	POST /api/v1/labels            what people say of judged interactions, up to 1,000

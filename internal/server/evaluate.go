@@ -2,7 +2,11 @@ package server
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -18,23 +22,29 @@ const confidence = 0.95
 
 type evaluateInput struct {
 	RawBody []byte
+	lines   bool // the client wants NDJSON
 }
 
-type evaluateOutput struct {
-	Body evaluateBody
+// Resolve sees what form of answer the client accepts.
+func (in *evaluateInput) Resolve(ctx huma.Context) []error {
+	in.lines = wantsLines(ctx.Header("Accept"))
+	return nil
 }
 
-// evaluateBody holds results for one item, or items and aggregates for a batch.
+// evaluateBody holds results for one item, or items and aggregates for a batch. In a dry
+// run questions stand in place of results.
 type evaluateBody struct {
 	Judge      string          `json:"judge" doc:"The judge that was asked, by its name in the checks file"`
 	Results    []resultBody    `json:"results,omitempty" doc:"One per evaluator, in the order of the request; absent for a batch"`
+	DryRun     []dryRunBody    `json:"dry_run,omitempty" doc:"In place of results where the request says dry_run"`
 	Items      []itemBody      `json:"items,omitempty" doc:"One per item of a batch, in the order of the request"`
 	Aggregates []aggregateBody `json:"aggregates,omitempty" doc:"One per evaluator, over the items of a batch"`
 }
 
 type itemBody struct {
 	ID      string       `json:"id,omitempty" doc:"As the request gave it"`
-	Results []resultBody `json:"results" nullable:"false"`
+	Results []resultBody `json:"results,omitempty"`
+	DryRun  []dryRunBody `json:"dry_run,omitempty"`
 }
 
 type resultBody struct {
@@ -89,75 +99,180 @@ func (s *Server) addEvaluate(api huma.API) {
 		OperationID: "evaluate", Method: http.MethodPost, Path: "/api/v1/evaluate",
 		Summary: "Judge an item, or up to 1,000",
 		Description: "200 whenever the request was understood, whatever the statuses of its results: a failed judgement has a status " +
-			"and a reason, never a score. 429 when the judge's budget leaves nothing to do, 503 when the judge is left alone after failures.",
+			"and a reason, never a score. 429 when the judge's budget leaves nothing to do, 503 when the judge is left alone after failures. " +
+			"With Accept: application/x-ndjson each item comes as a line as soon as it is done, with its index in the request, and the " +
+			"last line holds the aggregates: without that line the answer is not whole.",
 		MaxBodyBytes:     int64(s.cfg.MaxBody),
 		SkipValidateBody: true, // parse names fields and what would be right; a schema cannot
+		Responses:        evaluateResponses(api.OpenAPI().Components.Schemas),
 	}
 	huma.Register(api, op, s.evaluate)
 	api.OpenAPI().Paths[op.Path].Post.RequestBody = s.requestSchema()
 }
 
-func (s *Server) evaluate(ctx context.Context, in *evaluateInput) (*evaluateOutput, error) {
+func (s *Server) evaluate(ctx context.Context, in *evaluateInput) (*huma.StreamResponse, error) {
 	req, err := s.parse(in.RawBody)
 	if err != nil {
 		return nil, err
 	}
-	results, err := s.judgeAll(ctx, req)
-	if err != nil {
-		// Only the end of the request ends a judgement without a result: the client
-		// went away, or the process stops.
-		return nil, huma.Error503ServiceUnavailable("the request ended before its judgements: " + context.Cause(ctx).Error())
+	if in.lines {
+		return s.evaluateLines(ctx, req)
 	}
-	if err := nothingDone(results); err != nil {
+	w := s.begin(ctx, req)
+	for range w.done { // nobody waits for single items
+	}
+	if err := w.problem(ctx); err != nil {
 		return nil, err
 	}
-	out := &evaluateOutput{Body: evaluateBody{Judge: req.judgeName}}
+	body := evaluateBody{Judge: req.judgeName}
 	if !req.batch {
-		out.Body.Results = resultBodies(results[0])
-		return out, nil
+		only := w.item(0)
+		body.Results, body.DryRun = only.Results, only.DryRun
+		return whole(body), nil
 	}
-	for i, item := range req.items {
-		out.Body.Items = append(out.Body.Items, itemBody{item.id, resultBodies(results[i])})
+	for i := range req.items {
+		body.Items = append(body.Items, w.item(i))
 	}
-	for e := range req.evaluators {
-		column := make([]evaluators.Result, len(results))
-		for i := range results {
-			column[i] = results[i][e]
+	if body.Aggregates, err = s.aggregates(w); err != nil {
+		return nil, err
+	}
+	return whole(body), nil
+}
+
+// whole is an answer in one piece.
+func whole(body any) *huma.StreamResponse {
+	return &huma.StreamResponse{Body: func(ctx huma.Context) {
+		ctx.SetHeader("Content-Type", "application/json")
+		ctx.SetStatus(http.StatusOK)
+		enc := json.NewEncoder(ctx.BodyWriter())
+		enc.SetEscapeHTML(false)
+		_ = enc.Encode(body) // a client that has gone needs no answer
+	}}
+}
+
+// A work is a request that is being judged.
+type work struct {
+	req     evaluation
+	results [][]evaluators.Result // by item, then by evaluator
+	dry     [][]dryRunBody        // in place of them in a dry run
+	done    chan int              // items by index, as they are done; closed at the end
+	err     error                 // of a cancelled context; to be read once done is closed
+}
+
+// begin judges in the background. Whoever calls reads done to its end.
+func (s *Server) begin(ctx context.Context, req evaluation) *work {
+	w := &work{req: req, done: make(chan int, len(req.items))}
+	go func() {
+		defer close(w.done)
+		if req.dryRun {
+			w.dry = make([][]dryRunBody, len(req.items))
+			for i, item := range req.items {
+				if w.dry[i], w.err = s.dryRun(ctx, req, item.Item); w.err != nil {
+					return
+				}
+				w.done <- i
+			}
+			return
+		}
+		w.err = s.judgeAll(ctx, w)
+	}()
+	return w
+}
+
+// problem is why there is no answer, nil if there is one; done must have been read to
+// its end.
+func (w *work) problem(ctx context.Context) error {
+	if w.err != nil && ctx.Err() == nil {
+		return huma.Error500InternalServerError(w.err.Error())
+	}
+	if w.err != nil {
+		// Only the end of the request ends a judgement without a result: the client
+		// went away, or the process stops.
+		return huma.Error503ServiceUnavailable("the request ended before its judgements: " + context.Cause(ctx).Error())
+	}
+	if w.req.dryRun {
+		return nil
+	}
+	return nothingDone(w.results)
+}
+
+// item is what there is to say about an item that is done.
+func (w *work) item(i int) itemBody {
+	body := itemBody{ID: w.req.items[i].id}
+	if w.req.dryRun {
+		body.DryRun = w.dry[i]
+	} else {
+		body.Results = resultBodies(w.results[i])
+	}
+	return body
+}
+
+// aggregates sums up by evaluator.
+func (s *Server) aggregates(w *work) ([]aggregateBody, error) {
+	if w.req.dryRun {
+		return nil, nil
+	}
+	var all []aggregateBody
+	for e := range w.req.evaluators {
+		column := make([]evaluators.Result, len(w.results))
+		for i := range w.results {
+			column[i] = w.results[i][e]
 		}
 		sum, err := aggregate.Summarise(column, confidence)
 		if err != nil {
 			s.deps.Log.Error("results could not be summed", "err", err)
 			return nil, huma.Error500InternalServerError(err.Error())
 		}
-		out.Body.Aggregates = append(out.Body.Aggregates, aggregateOf(sum))
+		all = append(all, aggregateOf(sum))
 	}
-	return out, nil
+	return all, nil
 }
 
-// judgeAll returns the results by item, then by evaluator. The error is not nil only
-// when ctx was cancelled.
-func (s *Server) judgeAll(ctx context.Context, req evaluation) ([][]evaluators.Result, error) {
+// judgeAll fills in the results. The error is not nil only when ctx was cancelled.
+func (s *Server) judgeAll(ctx context.Context, w *work) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.EvaluateTime)
 	defer cancel()
-	results := make([][]evaluators.Result, len(req.items))
+	w.results = make([][]evaluators.Result, len(w.req.items))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(s.cfg.PerRequest)
-	for i, item := range req.items {
-		results[i] = make([]evaluators.Result, len(req.evaluators))
-		for e, ev := range req.evaluators {
+	for i, item := range w.req.items {
+		results := make([]evaluators.Result, len(w.req.evaluators))
+		w.results[i] = results
+		var left atomic.Int64
+		left.Store(int64(len(results)))
+		for e, ev := range w.req.evaluators {
 			g.Go(func() (err error) {
-				results[i][e], err = s.judgeOne(ctx, ev, req.judge, item.Item)
-				return err
+				if results[e], err = s.judgeOne(ctx, ev, w.req.judge, item.Item); err != nil {
+					return err
+				}
+				if left.Add(-1) == 0 {
+					w.done <- i
+				}
+				return nil
 			})
 		}
 	}
-	return results, g.Wait()
+	return g.Wait()
 }
+
+// reasonPanic is that of a judgement that a fault of ours ended, here as in the stream.
+const reasonPanic = "panic"
 
 // judgeOne waits for a slot, which no request can fill up alone, and judges. When the
 // time is up before there is a slot, Evaluate finds an expired context and says so as
 // it says every time-out.
-func (s *Server) judgeOne(ctx context.Context, ev evaluators.Evaluator, j judge.Judge, item evaluators.Item) (evaluators.Result, error) {
+func (s *Server) judgeOne(ctx context.Context, ev evaluators.Evaluator, j judge.Judge, item evaluators.Item) (r evaluators.Result, err error) {
+	// A goroutine's panic would end the process, and with it everybody's requests.
+	defer func() {
+		if p := recover(); p != nil {
+			s.deps.Log.Error("an evaluator panicked", "evaluator", ev.Name(), "panic", p, "stack", string(debug.Stack()))
+			r = evaluators.Result{
+				Evaluator: ev.Name(), Version: ev.Definition().Hash(), Status: evaluators.Error, Reason: reasonPanic,
+				Detail: map[string]any{"error": fmt.Sprint(p)},
+			}
+			err = nil
+		}
+	}()
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()

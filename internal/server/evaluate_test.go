@@ -104,7 +104,7 @@ func TestEverySettingOfTheTableCanBeSet(t *testing.T) {
 			if setting.Default == nil { // any value of its kind
 				raw = []byte(map[string]string{"number": "1", "text": `"x"`, "list": `["x"]`, "object": `{"type":"array"}`}[setting.Type])
 			}
-			f.setting("at", setting.Name, raw, spec, &evaluators.Settings{})
+			f.setting("at", raw, setting, &evaluators.Settings{})
 			if err := f.problem(); err != nil {
 				t.Errorf("%s.%s = %s: %v", spec.Name, setting.Name, raw, err)
 			}
@@ -204,7 +204,7 @@ func TestARefusedRequestNamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 	f(`{"evaluators":["closed_qa"],"judge":"main","options":{"closed_qa":{"pas":1}}}`, "options.closed_qa.pas", "did you mean pass?")
 	f(`{"evaluators":["closed_qa"],"judge":"main","options":{"closed_qa":{"pass":["yes"]}}}`, "want a number, not a list")
 	f(`{"evaluators":["closed_qa"],"judge":"main","options":{"closed_qa":{"pass":0}}}`, "options.closed_qa", "above 0, up to 1")
-	f(`{"evaluators":["closed_qa"],"judge":"main","options":{"closed_qa":{"coarse":true}}}`, "unknown option")
+	f(`{"evaluators":["closed_qa"],"judge":"main","options":{"closed_qa":{"coarse":true}}}`, "unknown setting")
 	f(`{"evaluators":["factuality"],"judge":"main","options":{"factuality":{"pass":["Z"],"refusals":"maybe"}}}`, `unknown option "Z"`, "refusals")
 	f(`{"evaluators":["factuality"],"judge":"main","options":{"factuality":{"orders":0}}}`, "orders", "at least 1")
 	f(`{"evaluators":["closed_qa"],"judge":"main","items":[]}`, "at least one item")

@@ -13,13 +13,15 @@ import (
 
 type evaluatorsOutput struct {
 	Body struct {
-		Evaluators []evaluatorBody `json:"evaluators" nullable:"false"`
+		Evaluators []EvaluatorBody `json:"evaluators" nullable:"false"`
 		Suites     []suiteBody     `json:"suites" nullable:"false" doc:"What a request may name in place of evaluators"`
 		Judges     []string        `json:"judges" nullable:"false" doc:"What a request may name as its judge"`
 	}
 }
 
-type evaluatorBody struct {
+// EvaluatorBody is exported for the library that writes the schemas: it does not see
+// fields of an embedded type that is not.
+type EvaluatorBody struct {
 	Name     string        `json:"name"`
 	Aliases  []string      `json:"aliases,omitempty" doc:"Other names that a request may use"`
 	Summary  string        `json:"summary"`
@@ -66,15 +68,15 @@ func (s *Server) addEvaluators(api huma.API) {
 		for _, spec := range evaluators.Table() {
 			out.Body.Evaluators = append(out.Body.Evaluators, evaluatorOf(spec))
 		}
-		for _, s := range evaluators.Suites() {
-			out.Body.Suites = append(out.Body.Suites, suiteBody{s.Name, s.Summary, s.Evaluators})
+		for _, suite := range s.suites {
+			out.Body.Suites = append(out.Body.Suites, suiteBody{suite.Name, suite.Summary, suite.Evaluators})
 		}
 		return out, nil
 	})
 }
 
-func evaluatorOf(spec evaluators.Spec) evaluatorBody {
-	b := evaluatorBody{
+func evaluatorOf(spec evaluators.Spec) EvaluatorBody {
+	b := EvaluatorBody{
 		Name: spec.Name, Aliases: spec.Aliases, Passes: passesOf(spec), Calls: spec.Calls(), Summary: spec.Summary, Question: cmp.Or(string(spec.Kind), "none"),
 		Required: append([]string{}, spec.Required...), Optional: append([]string{}, spec.Optional...),
 		Options: optionsOf(spec.Options()), PassLine: spec.PassLine, Pass: spec.DefaultPass(),

@@ -144,14 +144,14 @@ func TestTheOpenAPIDocumentDescribesTheRoutes(t *testing.T) {
 		t.Errorf("openapi %v", doc["openapi"])
 	}
 	paths := doc["paths"].(map[string]any)
-	for _, route := range []string{evaluateRoute, evaluatorsRoute, aggregateRoute, aggregatesRoute, labelsRoute, qualityRoute, seriesRoute, alarmsRoute, whyRoute, pipelineRoute} {
+	for _, route := range []string{evaluateRoute, evaluatorsRoute, evaluatorRoute, aggregateRoute, aggregatesRoute, labelsRoute, qualityRoute, seriesRoute, alarmsRoute, whyRoute, pipelineRoute} {
 		method, path, _ := strings.Cut(route, " ")
 		item, _ := paths[path].(map[string]any)
 		if item == nil || item[strings.ToLower(method)] == nil {
 			t.Errorf("no %s", route)
 		}
 	}
-	if len(paths) != 10 {
+	if len(paths) != 11 {
 		t.Errorf("%d paths", len(paths))
 	}
 	post := paths["/api/v1/evaluate"].(map[string]any)["post"].(map[string]any)
@@ -174,15 +174,15 @@ func TestTheOpenAPIDocumentDescribesTheRoutes(t *testing.T) {
 func TestTheListOfEvaluatorsSaysWhatARequestMayHold(t *testing.T) {
 	w := start(t)
 	var body struct {
-		Evaluators []evaluatorBody
+		Evaluators []EvaluatorBody
 		Judges     []string
 	}
 	w.get("/api/v1/evaluators").into(t, &body)
 	if len(body.Evaluators) != len(evaluators.Table()) || !slices.Equal(body.Judges, []string{"main"}) {
 		t.Fatalf("%d evaluators, judges %v", len(body.Evaluators), body.Judges)
 	}
-	of := func(name string) evaluatorBody {
-		i := slices.IndexFunc(body.Evaluators, func(e evaluatorBody) bool { return e.Name == name })
+	of := func(name string) EvaluatorBody {
+		i := slices.IndexFunc(body.Evaluators, func(e EvaluatorBody) bool { return e.Name == name })
 		if i < 0 {
 			t.Fatalf("no %s", name)
 		}

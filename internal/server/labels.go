@@ -379,15 +379,13 @@ func labelsSchema(names []string) *huma.RequestBody {
 		"origin": enum(labelOrigins, "How the interaction came to be labelled: sampled (drawn at random from the judged ones, with pi2), "+
 			"volunteered (somebody chose it; shown, and never averaged in) or imported (from elsewhere; compared with the judge). Default: volunteered"),
 		"pi2": {Type: huma.TypeNumber, ExclusiveMinimum: &none, Maximum: &whole, Description: "Of sampled labels: the probability with which the judged interaction was drawn"},
-	})
-	label.Required = []string{"check", "interaction_id", "rater"}
+	}, "check", "interaction_id", "rater")
 	example := "refund_policy"
 	if len(names) > 0 {
 		example = names[0]
 	}
 	one, most := 1, maxItems
-	schema := closed(map[string]*huma.Schema{"labels": {Type: huma.TypeArray, Items: label, MinItems: &one, MaxItems: &most}})
-	schema.Required = []string{"labels"}
+	schema := closed(map[string]*huma.Schema{"labels": {Type: huma.TypeArray, Items: label, MinItems: &one, MaxItems: &most}}, "labels")
 	return &huma.RequestBody{
 		Required: true,
 		Content: map[string]*huma.MediaType{"application/json": {

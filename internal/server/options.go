@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -46,17 +45,14 @@ func (f *faults) settings(at string, raw json.RawMessage, spec evaluators.Spec, 
 		f.add(at, "%v", err)
 		return s
 	}
-	var known []string
-	for _, setting := range spec.Settings {
-		known = append(known, setting.Name)
-	}
 	for _, m := range all {
 		where := at + "." + m.name
+		row, err := spec.Setting(m.name)
 		switch {
-		case !slices.Contains(known, m.name):
-			f.add(where, "unknown option; want some of %s%s", strings.Join(known, ", "), didYouMean(m.name, known))
+		case err != nil:
+			f.add(where, "%v", err)
 		case !isNull(m.value):
-			f.setting(where, m.name, m.value, spec, &s)
+			f.setting(where, m.value, row, &s)
 		}
 	}
 	return s
@@ -64,69 +60,39 @@ func (f *faults) settings(at string, raw json.RawMessage, spec evaluators.Spec, 
 
 // setting reads one setting. Values are checked by evaluators.New; here it is about
 // their kinds.
-func (f *faults) setting(at, name string, raw json.RawMessage, spec evaluators.Spec, s *evaluators.Settings) {
-	switch name {
-	case "pass":
-		if spec.PassLine != nil {
-			if v, ok := f.number(at, raw); ok {
-				s.PassLine = &v
-			}
-		} else {
-			s.Pass = f.strings(at, raw)
-		}
-	case "coarse":
-		f.truth(at, raw, &s.Coarse)
-	case "dialect":
-		f.word(at, raw, &s.Dialect)
-	case "claims":
-		f.word(at, raw, &s.Claims)
-	case "max_claims":
-		f.whole(at, raw, &s.MaxClaims)
-	case "count":
-		f.word(at, raw, &s.Count)
-	case "similarity":
-		f.truth(at, raw, &s.Similarity)
-	case "weights":
-		s.Weights = f.numbers(at, raw)
-	case "empty_output":
-		f.word(at, raw, &s.EmptyOutput)
-	case "refusals":
-		f.word(at, raw, &s.Refusals)
-	case "truncated":
-		f.word(at, raw, &s.Truncated)
-	case "max_input_runes":
-		f.whole(at, raw, &s.MaxInputRunes)
-	case "orders":
-		f.whole(at, raw, &s.Orders)
-	default:
-		f.ruleOption(at, name, raw, spec, s)
+func (f *faults) setting(at string, raw json.RawMessage, row evaluators.Setting, s *evaluators.Settings) {
+	v, ok := f.value(at, raw, row.Type)
+	if !ok {
+		return
+	}
+	if err := s.Set(row, v); err != nil {
+		f.add(at, "%v", err)
 	}
 }
 
-// ruleOption reads a setting of a deterministic evaluator's own, by the kind that the
-// table says.
-func (f *faults) ruleOption(at, name string, raw json.RawMessage, spec evaluators.Spec, s *evaluators.Settings) {
-	kinds := map[string]string{"number": "a number", "boolean": "a boolean", "text": "a string", "list": "a list", "object": "an object"}
-	i := slices.IndexFunc(spec.Settings, func(setting evaluators.Setting) bool { return setting.Name == name })
-	if want := kinds[spec.Settings[i].Type]; spec.NeedsJudge() || kindOf(raw) != want {
-		f.add(at, "want %s, not %s", want, kindOf(raw))
-		return
-	}
-	if s.Options == nil {
-		s.Options = make(map[string]any)
-	}
-	switch spec.Settings[i].Type {
-	case "object":
-		s.Options[name] = raw
+// value reads a value of a setting's type, as Settings.Set wants it.
+func (f *faults) value(at string, raw json.RawMessage, kind string) (v any, ok bool) {
+	before := len(f.list) + f.more
+	switch kind {
+	case "number":
+		v, _ = f.number(at, raw)
+	case "numbers":
+		v = f.numbers(at, raw)
+	case "boolean":
+		v = f.truth(at, raw)
 	case "list":
-		s.Options[name] = f.strings(at, raw)
-	default:
-		var v any
-		if err := json.Unmarshal(raw, &v); err != nil {
-			f.add(at, "%v", err)
+		v = f.strings(at, raw)
+	case "object":
+		if kindOf(raw) != "an object" {
+			f.add(at, "want an object, not %s", kindOf(raw))
 		}
-		s.Options[name] = v
+		v = raw
+	default:
+		if text := f.text(at, raw); text != nil {
+			v = *text
+		}
 	}
+	return v, len(f.list)+f.more == before
 }
 
 func (f *faults) number(at string, raw json.RawMessage) (float64, bool) {
@@ -138,10 +104,11 @@ func (f *faults) number(at string, raw json.RawMessage) (float64, bool) {
 	return v, true
 }
 
-func (f *faults) truth(at string, raw json.RawMessage, to *bool) {
-	if kindOf(raw) != "a boolean" || json.Unmarshal(raw, to) != nil {
+func (f *faults) truth(at string, raw json.RawMessage) (v bool) {
+	if kindOf(raw) != "a boolean" || json.Unmarshal(raw, &v) != nil {
 		f.add(at, "want true or false, not %s", kindOf(raw))
 	}
+	return v
 }
 
 func (f *faults) numbers(at string, raw json.RawMessage) []float64 {
@@ -157,27 +124,4 @@ func (f *faults) numbers(at string, raw json.RawMessage) []float64 {
 		}
 	}
 	return list
-}
-
-func (f *faults) whole(at string, raw json.RawMessage, to *int) {
-	v, ok := f.number(at, raw)
-	switch {
-	case !ok:
-	case v != math.Trunc(v) || v < 1 || v > math.MaxInt32: // 0 would mean the default
-		f.add(at, "%v: want a whole number of at least 1", v)
-	default:
-		*to = int(v)
-	}
-}
-
-// word reads a word; an empty one would mean the default.
-func (f *faults) word(at string, raw json.RawMessage, to *string) {
-	v := f.text(at, raw)
-	switch {
-	case v == nil:
-	case *v == "":
-		f.add(at, "is empty")
-	default:
-		*to = *v
-	}
 }

@@ -40,11 +40,11 @@ type qualityBody struct {
 }
 
 type seriesInput struct {
-	Check   string `query:"check" doc:"A check of the checks file" example:"refund_policy"`
+	Check   string `query:"check" required:"true" doc:"A check of the checks file"`
 	Version string `query:"version" doc:"A check version; default: the current one"`
-	Slice   string `query:"slice" doc:"name=value, several separated by commas, of the file's dimensions; default: all" example:"app=support"`
-	From    string `query:"from" doc:"RFC 3339; default: 24 hours before to"`
-	To      string `query:"to" doc:"RFC 3339, exclusive; default: where the snapshot's windows end"`
+	Slice   string `query:"slice" doc:"name=value, several separated by commas, of the file's dimensions; default: all"`
+	From    string `query:"from" format:"date-time" doc:"RFC 3339; default: 24 hours before to"`
+	To      string `query:"to" format:"date-time" doc:"RFC 3339, exclusive; default: where the snapshot's windows end"`
 	Step    string `query:"step" doc:"Whole minutes as a duration; default: 30m" example:"30m"`
 }
 
@@ -69,6 +69,11 @@ func (s *Server) addQuality(api huma.API) {
 	op = get(api, "get-quality-series", "/api/v1/quality/series", "Estimates over time",
 		"A slice's estimates for every step of a span, by the same formulas as the snapshot's windows.")
 	huma.Register(api, op, s.series)
+	for _, p := range api.OpenAPI().Paths[op.Path].Get.Parameters {
+		if p.Name == "check" {
+			p.Schema.Enum = enum(checkNames(s.deps.Checks))
+		}
+	}
 }
 
 func (s *Server) snapshot() *monitor.Snapshot {

@@ -95,6 +95,7 @@ func TestSeriesParametersAreHeldAgainstTheChecksFile(t *testing.T) {
 	f("check=refunds&from=2026-08-02T00:00:00Z&to=2026-08-01T00:00:00Z", "is not before to")
 	f("check=refunds&step=1m&from=2026-08-01T00:00:00Z&to=2026-08-08T00:00:00Z", "longer step")
 	f("check=refunds&windw=1h", "unknown parameter")
+	f("check=refunds&from=", "from is empty")
 
 	if a := w.get("/api/v1/quality?chek=x"); a.status != 400 {
 		t.Errorf("%d %s", a.status, a.body)

@@ -26,6 +26,7 @@ type evaluation struct {
 	judge      judge.Judge
 	items      []namedItem
 	batch      bool
+	dryRun     bool
 }
 
 type namedItem struct {
@@ -37,7 +38,7 @@ type namedItem struct {
 var itemFields = []string{"input", "output", "expected", "criteria", "context", "claim", "evidence",
 	"latency_ms", "input_tokens", "output_tokens", "attributes"}
 
-var requestFields = append([]string{"evaluators", "suite", "options", "judge", "items"}, itemFields...)
+var requestFields = append([]string{"evaluators", "suite", "options", "judge", "dry_run", "items"}, itemFields...)
 
 // parse reads an evaluate request. The error is a problem that lists what is wrong,
 // each with its place.
@@ -59,7 +60,7 @@ func (s *Server) parse(body []byte) (evaluation, error) {
 		}
 	}
 	var req evaluation
-	names := f.evaluatorNames(given)
+	names := s.evaluatorNames(&f, given)
 	settings := f.options(given["options"], names)
 	for _, name := range names {
 		ev, err := evaluators.New(name, settings[name])
@@ -71,7 +72,11 @@ func (s *Server) parse(body []byte) (evaluation, error) {
 		}
 		req.evaluators = append(req.evaluators, ev)
 	}
-	if given["judge"] != nil || needJudge(names) {
+	if raw, ok := given["dry_run"]; ok {
+		req.dryRun = f.truth("dry_run", raw)
+	}
+	// A dry run asks nobody; a judge only says how its questions look.
+	if given["judge"] != nil || needJudge(names) && (!req.dryRun || len(s.deps.Judges) == 1) {
 		req.judgeName, req.judge = s.chooseJudge(&f, given["judge"])
 	}
 	if raw, ok := given["items"]; ok {
@@ -104,16 +109,16 @@ func needJudge(names []string) bool {
 }
 
 // evaluatorNames reads which evaluators to run.
-func (f *faults) evaluatorNames(given map[string]json.RawMessage) []string {
+func (s *Server) evaluatorNames(f *faults, given map[string]json.RawMessage) []string {
 	raw, named := given["evaluators"]
 	if rawSuite, ok := given["suite"]; ok {
 		if named {
 			f.add("suite", "stands beside evaluators; want one of the two")
 		}
-		return f.suite(rawSuite)
+		return s.suite(f, rawSuite)
 	}
 	if !named {
-		f.add("evaluators", "missing; want a list with some of %s, or a suite (%s)", strings.Join(evaluatorNames(), ", "), strings.Join(suiteNames(), ", "))
+		f.add("evaluators", "missing; want a list with some of %s, or a suite (%s)", strings.Join(evaluatorNames(), ", "), strings.Join(s.suiteNames(), ", "))
 		return nil
 	}
 	var names []string
@@ -137,22 +142,24 @@ func (f *faults) evaluatorNames(given map[string]json.RawMessage) []string {
 }
 
 // suite reads a suite as the evaluators that it is.
-func (f *faults) suite(raw json.RawMessage) []string {
+func (s *Server) suite(f *faults, raw json.RawMessage) []string {
 	name := f.text("suite", raw)
 	if name == nil {
 		return nil
 	}
-	s, err := evaluators.LookupSuite(*name)
-	if err != nil {
-		f.add("suite", "unknown suite %s; want one of %s%s", quoted(*name), strings.Join(suiteNames(), ", "), didYouMean(*name, suiteNames()))
+	for _, suite := range s.suites {
+		if suite.Name == *name {
+			return suite.Evaluators
+		}
 	}
-	return s.Evaluators
+	f.add("suite", "unknown suite %s; want one of %s%s", quoted(*name), strings.Join(s.suiteNames(), ", "), didYouMean(*name, s.suiteNames()))
+	return nil
 }
 
-func suiteNames() []string {
+func (s *Server) suiteNames() []string {
 	var names []string
-	for _, s := range evaluators.Suites() {
-		names = append(names, s.Name)
+	for _, suite := range s.suites {
+		names = append(names, suite.Name)
 	}
 	return names
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,6 +22,7 @@ import (
 const (
 	evaluateRoute   = "POST /api/v1/evaluate"
 	evaluatorsRoute = "GET /api/v1/evaluators"
+	evaluatorRoute  = "GET /api/v1/evaluators/{name}"
 	aggregateRoute  = "POST /api/v1/aggregate"
 	aggregatesRoute = "GET /api/v1/aggregates"
 	labelsRoute     = "POST /api/v1/labels"
@@ -39,7 +41,8 @@ const (
 // routes builds the handler: what every request passes, outermost first, then the mux.
 func (s *Server) routes() (http.Handler, error) {
 	mux := http.NewServeMux()
-	if err := s.api(mux); err != nil {
+	posts, err := s.api(mux)
+	if err != nil {
 		return nil, err
 	}
 	s.addMetrics(mux)
@@ -52,17 +55,31 @@ func (s *Server) routes() (http.Handler, error) {
 	mux.Handle(pageRoute, page)
 
 	m, err := newMetrics(s.deps.Reg, []string{
-		evaluateRoute, evaluatorsRoute, aggregateRoute, aggregatesRoute, labelsRoute, qualityRoute, seriesRoute, alarmsRoute, whyRoute, pipelineRoute,
+		evaluateRoute, evaluatorsRoute, evaluatorRoute, aggregateRoute, aggregatesRoute, labelsRoute, qualityRoute, seriesRoute, alarmsRoute, whyRoute, pipelineRoute,
 		openAPIRoute, metricsRoute, healthyRoute, readyRoute, pageRoute,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return bodyDeadline(s.cfg.ReadTimeout, m.count(s.safe(sameOrigin(mux)))), nil
+	return bodyDeadline(s.cfg.ReadTimeout, m.count(s.safe(s.recovering(sameOrigin(only(posts, mux)))))), nil
 }
 
-// api registers what the OpenAPI document describes.
-func (s *Server) api(mux *http.ServeMux) error {
+// only answers other methods on paths that take POST alone: GET would find the page's
+// route there, which takes every path.
+func only(posts map[string]bool, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if posts[r.URL.Path] && r.Method != http.MethodPost {
+			w.Header().Set("Allow", http.MethodPost)
+			writeProblem(w, http.StatusMethodNotAllowed, r.URL.Path+" takes POST")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// api registers what the OpenAPI document describes. It returns the paths that take POST
+// alone.
+func (s *Server) api(mux *http.ServeMux) (posts map[string]bool, err error) {
 	cfg := huma.DefaultConfig("Assay", s.deps.Version)
 	cfg.Info.Description = "Judges answers of AI assistants and reports what it measures of a stream of them. " +
 		"Refused requests get problem details (RFC 9457)."
@@ -73,6 +90,7 @@ func (s *Server) api(mux *http.ServeMux) error {
 
 	s.addEvaluate(api)
 	s.addEvaluators(api)
+	s.addEvaluator(api)
 	s.addAggregate(api)
 	s.addLabels(api)
 	s.addQuality(api)
@@ -80,29 +98,40 @@ func (s *Server) api(mux *http.ServeMux) error {
 	s.addWhy(api)
 	s.addPipeline(api)
 
+	allowNulls(api.OpenAPI().Components.Schemas)
+	posts = make(map[string]bool)
+	for path, item := range api.OpenAPI().Paths {
+		posts[path] = item.Post != nil && item.Get == nil
+	}
 	document, err := api.OpenAPI().MarshalJSON()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	mux.HandleFunc(openAPIRoute, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/vnd.oai.openapi+json;version=3.1")
 		_, _ = w.Write(document) // a client that has gone needs no answer
 	})
-	return nil
+	return posts, nil
 }
 
 // get describes a GET operation. Parameters that it does not know are refused: a filter
 // that is silently ignored gives a wrong answer with a good face.
 func get(api huma.API, id, path, summary, description string) huma.Operation {
 	op := huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Description: description}
+	op.SkipValidateParams = true // the handlers say what would be right, with 400
 	op.Middlewares = huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
+		u := ctx.URL()
 		var known []string
 		for _, p := range ctx.Operation().Parameters {
-			if p.In == "query" {
-				known = append(known, p.Name)
+			if p.In != "query" {
+				continue
+			}
+			known = append(known, p.Name)
+			if p.Schema.Format == "date-time" && u.Query().Has(p.Name) && u.Query().Get(p.Name) == "" {
+				_ = huma.WriteErr(api, ctx, http.StatusBadRequest, p.Name+" is empty: want a time as in 2026-08-01T12:00:00Z, or leave it out")
+				return
 			}
 		}
-		u := ctx.URL()
 		for _, name := range slices.Sorted(maps.Keys(u.Query())) {
 			if !slices.Contains(known, name) {
 				// The answer to a client that has gone may fail; nobody is there to hear.
@@ -133,6 +162,27 @@ func (s *Server) safe(next http.Handler) http.Handler {
 		h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// recovering answers for a handler that panicked and keeps its trace: net/http would end
+// the connection without a word to the client.
+func (s *Server) recovering(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			switch p := recover(); p {
+			case nil:
+			case http.ErrAbortHandler: // meant so
+				panic(p)
+			default:
+				s.deps.Log.Error("a handler panicked", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				if sw, ok := w.(*statusWriter); ok && sw.written {
+					panic(http.ErrAbortHandler) // half an answer must not look whole
+				}
+				writeProblem(w, http.StatusInternalServerError, "the server failed at this request; its log says how")
+			}
+		}()
 		next.ServeHTTP(w, r)
 	})
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -12,6 +13,7 @@ import (
 // requestSchema describes the body of an evaluate request. It is written from the table
 // that parse reads by.
 func (s *Server) requestSchema() *huma.RequestBody {
+	var names []string // aliases too
 	options := map[string]*huma.Schema{}
 	for _, spec := range evaluators.Table() {
 		settings := map[string]*huma.Schema{}
@@ -19,6 +21,10 @@ func (s *Server) requestSchema() *huma.RequestBody {
 			settings[setting.Name] = settingSchema(setting)
 		}
 		options[spec.Name] = closed(settings)
+		names = append(append(names, spec.Name), spec.Aliases...)
+		for _, alias := range spec.Aliases {
+			options[alias] = options[spec.Name]
+		}
 	}
 	text := &huma.Schema{Type: huma.TypeString}
 	list := &huma.Schema{Type: huma.TypeArray, Items: text}
@@ -40,26 +46,20 @@ func (s *Server) requestSchema() *huma.RequestBody {
 			"latency_ms":    {Type: huma.TypeNumber, Description: "How long the answer took"},
 			"input_tokens":  {Type: huma.TypeInteger, Minimum: &none},
 			"output_tokens": {Type: huma.TypeInteger, Minimum: &none},
-			"attributes":    {Type: huma.TypeObject, AdditionalProperties: text, Description: "Values for numeric_range, as texts"},
+			"attributes":    {Type: huma.TypeObject, AdditionalProperties: orAbsent(&huma.Schema{Type: huma.TypeString}), Description: "Values for numeric_range, as texts"},
 		}
 	}
 	one, most := 1, maxItems
-	names := make([]any, 0, len(evaluatorNames()))
-	for _, n := range evaluatorNames() {
-		names = append(names, n)
-	}
 	body := item()
 	body["evaluators"] = &huma.Schema{
-		Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Enum: names}, MinItems: &one, UniqueItems: true,
+		Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Enum: enum(names)}, MinItems: &one, UniqueItems: true,
 	}
-	suites := make([]any, 0, len(suiteNames()))
-	for _, n := range suiteNames() {
-		suites = append(suites, n)
-	}
-	body["suite"] = &huma.Schema{Type: huma.TypeString, Enum: suites, Description: "In place of evaluators: those that are usually wanted together"}
+	body["suite"] = &huma.Schema{Type: huma.TypeString, Enum: enum(s.suiteNames()), Description: "In place of evaluators: those that are usually wanted together"}
 	body["options"] = closed(options)
 	body["options"].Description = "Settings by evaluator"
 	body["judge"] = described(fmt.Sprintf("A judge of the checks file; may be left out where there is only one, or where no evaluator asks one. Here: %s", strings.Join(s.judgeNames(), ", ")))
+	body["judge"].Enum = enum(s.judgeNames())
+	body["dry_run"] = &huma.Schema{Type: huma.TypeBoolean, Default: false, Description: "Ask nobody: the answer holds the questions that a judge would be asked, and what is not applicable"}
 	ofBatch := item()
 	ofBatch["id"] = described("Comes back with the item's results")
 	body["items"] = &huma.Schema{
@@ -68,7 +68,10 @@ func (s *Server) requestSchema() *huma.RequestBody {
 	}
 	schema := closed(body)
 	// One of the two, and not both.
-	schema.OneOf = []*huma.Schema{{Required: []string{"evaluators"}}, {Required: []string{"suite"}}}
+	given := func(name, kind string) *huma.Schema {
+		return &huma.Schema{Required: []string{name}, Properties: map[string]*huma.Schema{name: {Type: kind}}}
+	}
+	schema.OneOf = []*huma.Schema{given("evaluators", huma.TypeArray), given("suite", huma.TypeString)}
 	return &huma.RequestBody{
 		Required: true,
 		Content: map[string]*huma.MediaType{"application/json": {
@@ -114,6 +117,34 @@ func settingSchema(setting evaluators.Setting) *huma.Schema {
 	return s
 }
 
-func closed(properties map[string]*huma.Schema) *huma.Schema {
-	return &huma.Schema{Type: huma.TypeObject, Properties: properties, AdditionalProperties: false}
+// closed is an object with these properties and no others. What is not required may be
+// null, which means the same as leaving it out.
+func closed(properties map[string]*huma.Schema, required ...string) *huma.Schema {
+	for name, s := range properties {
+		if !slices.Contains(required, name) {
+			orAbsent(s)
+		}
+	}
+	return &huma.Schema{Type: huma.TypeObject, Properties: properties, AdditionalProperties: false, Required: required}
+}
+
+func orAbsent(s *huma.Schema) *huma.Schema {
+	switch {
+	case len(s.OneOf) > 0:
+		s.OneOf = append(s.OneOf, &huma.Schema{Type: "null"})
+	case !s.Nullable:
+		s.Nullable = true
+		if len(s.Enum) > 0 {
+			s.Enum = append(slices.Clip(s.Enum), nil)
+		}
+	}
+	return s
+}
+
+func enum(names []string) []any {
+	values := make([]any, len(names))
+	for i, n := range names {
+		values[i] = n
+	}
+	return values
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"assay/evaluators"
 	"assay/evaluators/judge"
 	"assay/internal/checks"
 	"assay/internal/monitor"
@@ -41,7 +42,10 @@ type Deps struct {
 	Gatherer prometheus.Gatherer
 	Checks   *checks.File
 	Judges   map[string]judge.Judge // by the names of the checks file
-	Monitor  monitored              // or nil: this process has no monitor
+	// Prompts show a question as the judge of that name reads it, for those that read
+	// prompts; or nil.
+	Prompts  map[string]func(judge.Question) []judge.Message
+	Monitor  monitored // or nil: this process has no monitor
 	Store    Store
 	Ready    func(context.Context) error
 	Mode     string        // what this process runs on, shown on the page
@@ -56,6 +60,7 @@ type Server struct {
 	deps    Deps
 	handler http.Handler
 	slots   chan struct{} // one per judgement in flight, of all requests
+	suites  []evaluators.Suite
 
 	mu       sync.Mutex // guards listener; a leaf
 	listener net.Listener
@@ -81,7 +86,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if deps.Stale == 0 {
 		deps.Stale = 5 * time.Minute
 	}
-	s := &Server{cfg: cfg, deps: deps, slots: make(chan struct{}, cfg.InFlight)}
+	s := &Server{cfg: cfg, deps: deps, slots: make(chan struct{}, cfg.InFlight), suites: deps.Checks.AllSuites()}
 	var err error
 	if s.handler, err = s.routes(); err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package stats
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -20,7 +21,7 @@ var later = []string{
 	"multiclass_logloss", "top_label_ece", "classwise_ece", "platt_", "isotonic_pava",
 	"temperature_multiclass", "two_prop_z_pooled", "newcombe_diff", "e_bh", "psi", "js",
 	"ks_2samp", "wasserstein_1d", "lambda_predmix_eb", "llr_cusum_path", "bernoulli_cusum_arl_",
-	"kitagawa", "power_two_sample_", "burn_rate_unreachable", "fisher_", "mcnemar_",
+	"kitagawa", "power_two_sample_", "burn_rate_unreachable", "fisher_",
 	"golden_set_threshold_", "overdispersion_sd", "batch_gaussian_cusum",
 	"hash_u_", "neyman", "priority_bottom_k", // sampler's
 }
@@ -35,7 +36,7 @@ type statCase struct {
 type caseInputs struct {
 	X, N, Conf float64
 	Y, Pi      []float64
-	A, B       map[string]float64
+	A, B, C    json.RawMessage // sums, or a number
 	Fail       []float64
 	Q0         float64
 	PiMin      float64 `json:"pi_min"`
@@ -53,6 +54,13 @@ func run(name string, in caseInputs) (map[string]any, bool, error) {
 	case name == "weighted_sums":
 		s, err := NewSums(in.Y, in.Pi)
 		return sumKeys(s), true, err
+	case strings.HasPrefix(name, "mcnemar_"):
+		var b, c int
+		if err := errors.Join(json.Unmarshal(in.B, &b), json.Unmarshal(in.C, &c)); err != nil {
+			return nil, true, err
+		}
+		p, midP, err := McNemar(b, c)
+		return map[string]any{"p_two_sided": p, "p_mid": midP}, true, err
 	case name == "state_merge":
 		return sumKeys(sumsOf(in.A).Merge(sumsOf(in.B))), true, nil
 	case strings.HasPrefix(name, "hajek_wilson_"):
@@ -153,7 +161,11 @@ func sumKeys(s Sums) map[string]any {
 	return map[string]any{"n": float64(s.N), "sw": s.SW, "sw2": s.SW2, "swy": s.SWT, "sw2y": s.SW2T, "swyy": s.SWT2, "sw2y2": s.SW2T2}
 }
 
-func sumsOf(k map[string]float64) Sums {
+func sumsOf(raw json.RawMessage) Sums {
+	var k map[string]float64
+	if json.Unmarshal(raw, &k) != nil {
+		return Sums{}
+	}
 	return Sums{N: uint64(k["n"]), SW: k["sw"], SW2: k["sw2"], SWT: k["swy"], SW2T: k["sw2y"], SWT2: k["swyy"], SW2T2: k["sw2y2"]}
 }
 

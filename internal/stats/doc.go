@@ -12,5 +12,6 @@
 //
 // Open sums.go first (a window's sums and its estimates), then wilson.go (the
 // interval), esr.go (the detector), delay.go (what the detector can find), sampling.go
-// (whether the weights are right), calibration.go and bins.go (judge against people).
+// (whether the weights are right), calibration.go and bins.go (judge against people),
+// paired.go (two runs over the same items).
 package stats

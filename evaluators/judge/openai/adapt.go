@@ -12,6 +12,9 @@ import (
 type form struct {
 	completionTokens bool // max_completion_tokens for max_tokens
 	noMetadata       bool // the provider takes metadata only for stored calls
+	noSeed           bool
+	noTopP           bool // models that reason take no nucleus and no temperature: theirs are 1
+	noTemperature    bool
 	topLogprobs      int
 }
 
@@ -30,13 +33,22 @@ func (f form) adapt(message string) (form, bool, error) {
 	case strings.Contains(m, "metadata") && !f.noMetadata:
 		f.noMetadata = true
 		return f, true, nil
+	case strings.Contains(m, "top_p") && !f.noTopP:
+		f.noTopP = true
+		return f, true, nil
+	case strings.Contains(m, "temperature") && !f.noTemperature:
+		f.noTemperature = true
+		return f, true, nil
+	case strings.Contains(m, "seed") && !f.noSeed:
+		f.noSeed = true
+		return f, true, nil
 	case strings.Contains(m, "logprobs") && f.topLogprobs > fewestTopLogprobs:
 		// Limits in use are 20, 10 and 5.
 		f.topLogprobs = max(f.topLogprobs/2, fewestTopLogprobs)
 		return f, true, nil
 	case strings.Contains(m, "logprobs"):
 		return f, false, &judge.FatalError{Err: errors.New(
-			"the server refuses token probabilities (" + message + "): choose a model that gives them, or method structured")}
+			"the server refuses token probabilities (" + message + "): choose a model that gives them, or method votes:5 or structured")}
 	}
 	return f, false, nil
 }

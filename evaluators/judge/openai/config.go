@@ -13,15 +13,19 @@ import (
 // Config is a judge as the checks file states it. Zero values of the lower half take
 // the defaults.
 type Config struct {
+	Protocol Protocol
+
 	BaseURL string // up to and including /v1
-	APIKey  string // or empty: no Authorization header
+	APIKey  string // or empty: none is sent
 	Model   string
-	Method  judge.Method // judge.Logprobs or judge.Structured
+	Method  judge.Method // judge.Logprobs, judge.Structured or judge.Votes, of which one is asked for
+
+	EmbeddingModel string // or empty: no vectors
 
 	Timeout     time.Duration // of one try at most, less once latencies are known; 20s
 	TopLogprobs int           // asked for at each position; 20
 	MinInside   float64       // least mass on the options for an answer to count; 0.5
-	MaxTokens   int           // of an answer; 4 for logprobs, 500 for structured
+	MaxTokens   int           // of an answer; 4 for logprobs, 500 for structured, 1000 for votes
 	MaxBody     int64         // bytes of a response; 4 MiB
 }
 
@@ -36,9 +40,15 @@ func (c Config) withDefaults() Config {
 		c.MinInside = 0.5
 	}
 	if c.MaxTokens == 0 {
-		c.MaxTokens = 4
-		if c.Method == judge.Structured {
+		switch c.Method {
+		case judge.Structured:
 			c.MaxTokens = 500
+		case judge.Votes:
+			// One letter, and before it whatever a model that reasons thinks; the
+			// others stop by themselves.
+			c.MaxTokens = 1000
+		default:
+			c.MaxTokens = 4
 		}
 	}
 	if c.MaxBody == 0 {
@@ -63,8 +73,17 @@ func (c Config) Validate() error {
 	if c.Model == "" {
 		errs = append(errs, errors.New("model: want the name the server knows"))
 	}
-	if c.Method != judge.Logprobs && c.Method != judge.Structured {
-		errs = append(errs, fmt.Errorf("method %q: want logprobs or structured", c.Method))
+	if c.Method != judge.Logprobs && c.Method != judge.Structured && c.Method != judge.Votes {
+		errs = append(errs, fmt.Errorf("method %q: want logprobs, structured or votes", c.Method))
+	}
+	if c.Protocol != "" && c.Protocol != ChatCompletions && !c.messages() {
+		errs = append(errs, fmt.Errorf("protocol %q: want %s or %s", c.Protocol, ChatCompletions, Messages))
+	}
+	if c.messages() && c.Method == judge.Logprobs {
+		errs = append(errs, errors.New("method logprobs: this API states no token probabilities; want votes:5 or structured"))
+	}
+	if c.messages() && c.EmbeddingModel != "" {
+		errs = append(errs, errors.New("embedding_model: this API has no embeddings"))
 	}
 	if c.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("timeout %s: want more than 0", c.Timeout))

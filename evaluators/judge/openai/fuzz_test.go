@@ -2,6 +2,7 @@ package openai
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"assay/evaluators/judge"
@@ -17,15 +18,32 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(`{"choices":[{"message":{"content":"{{{{\"a\":\"\\\\\"}"},"logprobs":{"content":[{"token":"","logprob":NaN}]}}],"error":{"code":1e9}}`))
 	f.Add([]byte(`{"choices":[{"message":{"tool_calls":[{"function":{"arguments":"{}"}}]}}],"usage":{"prompt_tokens":-1}}`))
 	f.Add([]byte(`{"choices":[{"message":{"content":"{\"answers\":{\"1\":{\"A\":0.6,\"B\":0.4,\"C\":0},\"2\":{\"A\":0,\"B\":1,\"C\":0}}}"}}]}`))
+	f.Add([]byte(writes("<think>A or B</think> b)", "stop")))
+	f.Add([]byte(blocks("tool_use", said("x"), called(`{"probabilities":{"A":0.6,"B":0.4,"C":0}}`))))
+	f.Add([]byte(`{"data":[{"embedding":[1e39,-0,null]}]}`))
 	sheets := []sheet{newSheet(boolean("x")), newSheet(five("x")), newSheet(claims())}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		problemOf(body)
+		if v, err := readVector(body); err == nil && !(slices.ContainsFunc(v.vector, func(x float32) bool { return x != 0 })) {
+			t.Fatalf("%v is no vector", v)
+		}
+		if c, err := decodeMessages(body); err == nil {
+			for _, s := range []sheet{newSheet(boolean("x")), newSheet(claims())} {
+				if r, err := readStructured(c, s, 0.5); err == nil && r.probabilities == nil && r.parts == nil {
+					t.Fatal("neither a distribution nor an error")
+				}
+			}
+		}
 		c, err := decode(body)
 		if err != nil {
 			return
 		}
+		if r, err := readDraft(c); (r.text == "") != (err != nil) {
+			t.Fatalf("draft %q beside %v", r.text, err)
+		}
 		for _, s := range sheets {
-			for _, read := range []func(*completion, sheet, float64) (reading, error){readLogprobs, readStructured} {
+			vote := func(c *completion, s sheet, _ float64) (reading, error) { return readVote(c, s) }
+			for _, read := range []func(*completion, sheet, float64) (reading, error){readLogprobs, readStructured, vote} {
 				r, err := read(c, s, 0.5)
 				distributions := r.parts
 				if r.probabilities != nil {

@@ -14,6 +14,7 @@ import (
 type reading struct {
 	probabilities []float64 // by the question's options
 	parts         [][]float64
+	text          string
 	outside       float64
 	detail        map[string]any
 }
@@ -61,7 +62,7 @@ func readLogprobs(c *completion, s sheet, minInside float64) (reading, error) {
 			return reading{}, &judge.UnusableError{Reason: judge.ReasonEmptyAnswer, Reask: true}
 		}
 		return reading{}, &judge.FatalError{Err: errors.New(
-			"the server answered without token probabilities: choose a model that gives them, or method structured")}
+			"the server answered without token probabilities: choose a model that gives them, or method votes:5 or structured")}
 	}
 
 	tokens := ch.Logprobs.Content

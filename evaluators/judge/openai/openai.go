@@ -62,11 +62,19 @@ func NewClient(inFlight int) *http.Client {
 // neither address nor key, which cannot.
 func (j *Judge) Fingerprint() string {
 	h := sha256.New()
-	for _, part := range []string{
-		"openai", j.cfg.Model, string(j.cfg.Method), systemText(j.cfg.Method), SheetVersion,
+	protocol := string(ChatCompletions)
+	if j.cfg.messages() {
+		protocol = string(Messages)
+	}
+	parts := []string{
+		protocol, j.cfg.Model, string(j.cfg.Method), systemText(j.cfg.Method), SheetVersion,
 		fmt.Sprintf("temperature=%g top_p=%g top_logprobs=%d min_inside=%g max_tokens=%d",
 			temperature, topP, j.cfg.TopLogprobs, j.cfg.MinInside, j.cfg.MaxTokens),
-	} {
+	}
+	if j.cfg.EmbeddingModel != "" {
+		parts = append(parts, "embedding_model="+j.cfg.EmbeddingModel)
+	}
+	for _, part := range parts {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:16]
@@ -75,19 +83,29 @@ func (j *Judge) Fingerprint() string {
 // Estimate returns the most that one try of q may use: what a budget reserves.
 // Three bytes a token is on the safe side for every tokenizer in use.
 func (j *Judge) Estimate(q judge.Question) judge.Usage {
-	return judge.Usage{
+	if q.Kind == judge.Vector {
+		return judge.Usage{InputTokens: int64(len(vectorText(q))+2) / 3}
+	}
+	u := judge.Usage{
 		InputTokens:  int64(sheetBytes(j.cfg.Method, q)+2) / 3,
 		OutputTokens: int64(j.maxTokens(q)),
 	}
+	if j.cfg.messages() && j.cfg.Method == judge.Structured {
+		u.InputTokens += toolTokens
+	}
+	return u
 }
 
 // maxTokens doubles for a question that is asked again: it may have been cut.
 func (j *Judge) maxTokens(q judge.Question) int {
 	n := j.cfg.MaxTokens
+	if q.Kind == judge.Text {
+		n = max(n, draftTokens+min(fieldBytes(q)/3, mostDraftTokens))
+	}
 	if q.Each != "" {
 		n += tokensEach * len(q.FieldValues(q.Each)) * (len(q.Options) + 1)
 	}
-	if j.cfg.Method == judge.Structured && q.Reask > 0 {
+	if (j.cfg.Method == judge.Structured || q.Kind == judge.Text) && q.Reask > 0 {
 		n *= 2
 	}
 	return n
@@ -97,15 +115,21 @@ func (j *Judge) maxTokens(q judge.Question) int {
 const tokensEach = 12
 
 // CanAnswer tells whether this judge takes such a question, without a call.
-func (j *Judge) CanAnswer(q judge.Question) error {
+func (j *Judge) CanAnswer(q judge.Question) error { return j.canAnswer(q, *j.form.Load()) }
+
+func (j *Judge) canAnswer(q judge.Question, f form) error {
 	switch {
+	case q.Kind == judge.Vector && j.cfg.EmbeddingModel == "":
+		return &judge.RefusedError{Reason: judge.NeedsEmbeddingModel}
+	case !q.Kind.HasOptions():
+		return nil
 	case len(q.Options) < 2:
 		return &judge.RefusedError{Reason: "no_options"}
 	case q.Each != "" && j.cfg.Method != judge.Structured:
 		return &judge.RefusedError{Reason: "needs_structured"}
 	case len(q.Options) >= len(alphabet):
 		return &judge.RefusedError{Reason: "too_many_options"}
-	case j.cfg.Method == judge.Logprobs && j.form.Load().topLogprobs < 2*len(q.Options):
+	case j.cfg.Method == judge.Logprobs && f.topLogprobs < 2*len(q.Options):
 		// With fewer listed tokens than twice the options, spellings of one
 		// letter crowd the others out and a small probability reads as none.
 		return &judge.RefusedError{Reason: "too_few_top_logprobs"}
@@ -117,6 +141,9 @@ func (j *Judge) CanAnswer(q judge.Question) error {
 func (j *Judge) Ask(ctx context.Context, q judge.Question) (judge.Answer, error) {
 	if err := j.CanAnswer(q); err != nil {
 		return judge.Answer{}, err
+	}
+	if q.Kind == judge.Vector {
+		return j.embed(ctx, q)
 	}
 	return j.ask(ctx, q, newSheet(q))
 }
@@ -132,12 +159,7 @@ func (j *Judge) ask(ctx context.Context, q judge.Question, s sheet) (judge.Answe
 		spent.Model = j.cfg.Model
 	}
 
-	var r reading
-	if j.cfg.Method == judge.Logprobs {
-		r, err = readLogprobs(c, s, j.cfg.MinInside)
-	} else {
-		r, err = readStructured(c, s, j.cfg.MinInside)
-	}
+	r, err := j.read(c, s)
 	if unusable, ok := err.(*judge.UnusableError); ok {
 		unusable.Method = j.cfg.Method
 		unusable.Raw = j.masked(excerpt(c.text()))
@@ -152,6 +174,7 @@ func (j *Judge) ask(ctx context.Context, q judge.Question, s sheet) (judge.Answe
 	return judge.Answer{
 		Probabilities: r.probabilities,
 		Parts:         r.parts,
+		Text:          r.text,
 		Outside:       r.outside,
 		Method:        j.cfg.Method,
 		Model:         spent.Model,
@@ -160,6 +183,19 @@ func (j *Judge) ask(ctx context.Context, q judge.Question, s sheet) (judge.Answe
 		Attempts:      1,
 		Detail:        r.detail,
 	}, nil
+}
+
+// read reads what was asked for.
+func (j *Judge) read(c *completion, s sheet) (reading, error) {
+	switch {
+	case s.q.Kind == judge.Text:
+		return readDraft(c)
+	case j.cfg.Method == judge.Logprobs:
+		return readLogprobs(c, s, j.cfg.MinInside)
+	case j.cfg.Method == judge.Votes:
+		return readVote(c, s)
+	}
+	return readStructured(c, s, j.cfg.MinInside)
 }
 
 // usage is what the server stated, else the reserve.

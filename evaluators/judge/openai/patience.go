@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"assay/evaluators/judge"
 )
 
 const (
@@ -32,6 +34,16 @@ type patience struct {
 	fresh   int // since the last look
 	givenUp int // since the last look
 	current time.Duration
+}
+
+// limit is how long one try of q may take. Texts and vectors take another time than
+// letters do: they have the configured limit, and what they take says nothing about the
+// rest.
+func (j *Judge) limit(q judge.Question) time.Duration {
+	if !q.Kind.HasOptions() {
+		return j.cfg.Timeout
+	}
+	return j.patience.limit()
 }
 
 func newPatience(most time.Duration) *patience { return &patience{most: most, current: most} }

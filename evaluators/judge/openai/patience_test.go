@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"assay/evaluators/judge"
 )
 
 func TestPatienceFollowsTheJudgesOwnLatency(t *testing.T) {
@@ -71,5 +73,34 @@ func TestPatienceNeverPassesWhatIsConfigured(t *testing.T) {
 	}
 	if p.limit() != time.Second {
 		t.Errorf("limit %v, want 1s", p.limit())
+	}
+}
+
+// A list of claims takes many times as long as a letter. Where it is asked for now and
+// then, it may not be cut off by what letters take.
+func TestPatienceWithLettersIsNotThatWithTexts(t *testing.T) {
+	server := record(t, func(path string, _ map[string]any) (int, string) {
+		if path == "/embeddings" {
+			return 200, `{"data":[{"embedding":[1,2]}]}`
+		}
+		return 200, writes("A", "stop")
+	})
+	j := newJudge(t, server.URL, func(c *Config) { votes(c); embeds(c); c.Timeout = 30 * time.Second })
+	for range patienceWindow {
+		j.patience.answered(200 * time.Millisecond)
+	}
+	for q, want := range map[*judge.Question]time.Duration{
+		new(boolean("x")): patienceFloor, new(draft()): 30 * time.Second, new(judge.VectorQuestion("x")): 30 * time.Second,
+	} {
+		if got := j.limit(*q); got != want {
+			t.Errorf("%s: limit %v, want %v", q.Kind, got, want)
+		}
+		before := j.patience.fresh
+		if _, err := j.Ask(t.Context(), *q); err != nil {
+			t.Fatal(err)
+		}
+		if counted := j.patience.fresh != before; counted != q.Kind.HasOptions() {
+			t.Errorf("%s: counted %t", q.Kind, counted)
+		}
 	}
 }

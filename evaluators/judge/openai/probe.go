@@ -49,7 +49,10 @@ func ProbeQuestions() []KnownQuestion {
 // more than a judge that is only looked for should cost.
 func (j *Judge) Alive(ctx context.Context) error {
 	known := ProbeQuestions()[0]
-	return j.expect(ctx, newSheet(known.Question), known.Right)
+	if err := j.expect(ctx, newSheet(known.Question), known.Right); err != nil || j.cfg.EmbeddingModel == "" {
+		return err
+	}
+	return j.probeVectors(ctx)
 }
 
 // Probe finds out whether the server can do what is configured: one boolean whose
@@ -61,6 +64,17 @@ func (j *Judge) Probe(ctx context.Context) error {
 	boolean, letters := ProbeQuestions()[0], ProbeQuestions()[1]
 	if err := j.expect(ctx, newSheet(boolean.Question), boolean.Right); err != nil {
 		return err
+	}
+	if j.cfg.EmbeddingModel != "" {
+		if err := j.probeVectors(ctx); err != nil {
+			return err
+		}
+	}
+	if j.cfg.Method == judge.Votes {
+		// Shown the other way round, which a model that answers by place gets wrong.
+		q := boolean.Question
+		q.Order = 1
+		return j.expect(ctx, newSheet(q), boolean.Right)
 	}
 	if j.cfg.Method != judge.Logprobs {
 		return nil
@@ -100,6 +114,13 @@ func (j *Judge) expect(ctx context.Context, s sheet, right string) error {
 		return fmt.Errorf("probe: %w", err)
 	}
 	i := slices.IndexFunc(s.q.Options, func(o judge.Option) bool { return o.Key == right })
+	if j.cfg.Method == judge.Votes && a.Probabilities[i] == 0 {
+		// One vote of a sound model may fall wrong; two in a row will not.
+		s.q.Vote++
+		if a, err = j.ask(ctx, s.q, s); err != nil {
+			return fmt.Errorf("probe: %w", err)
+		}
+	}
 	if p := a.Probabilities[i]; p <= 0.5 {
 		return fmt.Errorf("probe: the model gives the right answer %.2f to a question without doubt (%q): it cannot judge",
 			p, s.q.Text)

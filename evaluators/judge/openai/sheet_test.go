@@ -187,3 +187,16 @@ func TestConfigurationFaultsComeAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// A text is shown sentence by sentence, and may have thousands of them.
+func TestBlocksAreNumberedInOnePass(t *testing.T) {
+	q := judge.Question{Kind: judge.Text, Text: "Count."}
+	for range 200_000 {
+		q.Fields = append(q.Fields, judge.Field{Name: "sentence"})
+	}
+	q.Fields = append(q.Fields, judge.Field{Name: "input"})
+	names := blockNames(q.Fields)
+	if names[0] != "sentence 1 of 200000" || names[199_999] != "sentence 200000 of 200000" || names[200_000] != "input" {
+		t.Errorf("%q, %q, %q", names[0], names[199_999], names[200_000])
+	}
+}

@@ -18,17 +18,25 @@ import (
 
 // complete sends q and returns a response that is one, as far as the protocol goes.
 // A server that refuses the form of the request is asked again at once in another:
-// that costs nothing and happens once per process and quirk.
+// that costs nothing and happens once per process and quirk. What it then takes is the
+// form from there on; a question that it takes in no form changes nothing for the others.
 func (j *Judge) complete(ctx context.Context, q judge.Question, s sheet) (*completion, error) {
-	for {
-		f := *j.form.Load()
+	f := *j.form.Load()
+	for adapted := false; ; adapted = true {
 		body, err := j.request(q, s, f)
 		if err != nil {
 			return nil, &judge.RejectedError{Err: err}
 		}
-		c, message, err := j.post(ctx, q, body)
+		data, message, err := j.post(ctx, q, j.cfg.path(), body)
+		var c *completion
+		if err == nil {
+			c, message, err = j.accepted(q, data)
+		}
 		var rejected *judge.RejectedError
-		if !errors.As(err, &rejected) {
+		if !errors.As(err, &rejected) || j.cfg.messages() {
+			if err == nil && adapted {
+				j.settle(f)
+			}
 			return c, err
 		}
 		next, again, fatal := f.adapt(message)
@@ -38,38 +46,43 @@ func (j *Judge) complete(ctx context.Context, q judge.Question, s sheet) (*compl
 		if !again {
 			return nil, err
 		}
-		j.form.Store(&next)
-		if err := j.CanAnswer(q); err != nil {
+		f = next
+		if err := j.canAnswer(q, f); err != nil {
 			return nil, err
 		}
-		j.deps.Log.Info("judge asked for another form of request", "judge", j.cfg.Model,
-			"completion_tokens", next.completionTokens, "metadata", !next.noMetadata, "top_logprobs", next.topLogprobs)
 	}
 }
 
-// post makes one call and classifies how it ended. message is the server's own.
-func (j *Judge) post(ctx context.Context, q judge.Question, body []byte) (c *completion, message string, err error) {
-	limit := j.patience.limit()
+// settle keeps a form that the server took.
+func (j *Judge) settle(f form) {
+	j.form.Store(&f)
+	j.deps.Log.Info("judge asked for another form of request", "judge", j.cfg.Model,
+		"completion_tokens", f.completionTokens, "metadata", !f.noMetadata, "top_logprobs", f.topLogprobs,
+		"seed", !f.noSeed, "top_p", !f.noTopP, "temperature", !f.noTemperature)
+}
+
+// post makes one call and classifies how it ended: with JSON, as the server says, or
+// with an error. message is the server's own.
+func (j *Judge) post(ctx context.Context, q judge.Question, path string, body []byte) (data []byte, message string, err error) {
+	limit := j.limit(q)
 	try, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	start := time.Now()
-	req, err := http.NewRequestWithContext(try, http.MethodPost, j.cfg.BaseURL+"/chat/completions", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(try, http.MethodPost, j.cfg.BaseURL+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, "", &judge.RejectedError{Err: err}
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("X-Assay-Purpose", mark)
-	if j.cfg.APIKey != "" {
-		req.Header.Set("Authorization", "Bearer "+j.cfg.APIKey)
-	}
+	j.cfg.authorize(req.Header)
 
 	res, err := j.deps.HTTP.Do(req)
 	if err != nil {
 		return nil, "", j.broken(ctx, try, limit, q, err)
 	}
 	defer res.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(res.Body, j.cfg.MaxBody+1))
+	data, err = io.ReadAll(io.LimitReader(res.Body, j.cfg.MaxBody+1))
 	if err != nil {
 		err = j.broken(ctx, try, limit, q, err)
 		var transient *judge.TransientError
@@ -85,26 +98,42 @@ func (j *Judge) post(ctx context.Context, q judge.Question, body []byte) (c *com
 		p := problemOf(data)
 		return nil, p.message, j.refused(res.StatusCode, p, retryAfter(res.Header))
 	}
-	j.patience.answered(time.Since(start))
-	return j.accepted(q, res.Header, data)
-}
-
-// accepted looks into a 200, which is not yet an answer.
-func (j *Judge) accepted(q judge.Question, h http.Header, data []byte) (*completion, string, error) {
-	media, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	if q.Kind.HasOptions() {
+		j.patience.answered(time.Since(start))
+	}
+	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if media != "application/json" && !strings.HasSuffix(media, "+json") {
 		return nil, "", j.garbage(q, fmt.Errorf("content type %q, want JSON", media))
 	}
-	c, err := decode(data)
+	return data, "", nil
+}
+
+// accepted looks into a 200, which is not yet an answer.
+func (j *Judge) accepted(q judge.Question, data []byte) (*completion, string, error) {
+	read := decode
+	if j.cfg.messages() {
+		read = decodeMessages
+	}
+	c, err := read(data)
 	if err != nil {
 		return nil, "", j.garbage(q, fmt.Errorf("%d bytes that are no response: %w", len(data), err))
 	}
-	if len(c.Choices) == 0 && len(c.Error) > 0 && string(c.Error) != "null" {
-		// Some gateways report the failure of the server behind them this way.
-		p := problemOf(data)
-		return nil, p.message, j.refused(p.status, p, 0)
+	if len(c.Choices) == 0 {
+		if message, err := j.failed(c.Error, data); err != nil {
+			return nil, message, err
+		}
 	}
 	return c, "", nil
+}
+
+// failed is the failure of a server behind a gateway, which some of those report inside
+// of a 200.
+func (j *Judge) failed(raw json.RawMessage, data []byte) (message string, err error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return "", nil
+	}
+	p := problemOf(data)
+	return p.message, j.refused(p.status, p, 0)
 }
 
 // broken is a call without a whole response. When the wait was ours to end, what was
@@ -117,7 +146,9 @@ func (j *Judge) broken(ctx, try context.Context, limit time.Duration, q judge.Qu
 		return ctx.Err()
 	}
 	if try.Err() != nil {
-		j.patience.gaveUp(limit)
+		if q.Kind.HasOptions() {
+			j.patience.gaveUp(limit)
+		}
 		return &judge.TransientError{
 			Reason: judge.ReasonTimeout,
 			Err:    fmt.Errorf("no answer within %s", limit),
@@ -204,7 +235,7 @@ func (j *Judge) refused(status int, p problem, after time.Duration) error {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden:
 		return &judge.FatalError{Err: err}
-	case status == http.StatusTooManyRequests && p.says("insufficient_quota", "billing"):
+	case status == http.StatusTooManyRequests && p.says("insufficient_quota", "billing"), p.says("credit balance is too low"):
 		// Out of money looks like too fast, and no pause helps.
 		return &judge.FatalError{Err: err}
 	case status == http.StatusTooManyRequests:

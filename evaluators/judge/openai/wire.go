@@ -24,10 +24,11 @@ const mark = "llm_judge"
 type request struct {
 	Model               string            `json:"model"`
 	Messages            []message         `json:"messages"`
-	Temperature         float64           `json:"temperature"`
-	TopP                float64           `json:"top_p"`
+	Temperature         *float64          `json:"temperature,omitempty"`
+	TopP                *float64          `json:"top_p,omitempty"`
 	MaxTokens           int               `json:"max_tokens,omitempty"`
 	MaxCompletionTokens int               `json:"max_completion_tokens,omitempty"`
+	Seed                *int              `json:"seed,omitempty"`
 	Logprobs            bool              `json:"logprobs,omitempty"`
 	TopLogprobs         int               `json:"top_logprobs,omitempty"`
 	ResponseFormat      *responseFormat   `json:"response_format,omitempty"`
@@ -52,14 +53,21 @@ type jsonSchema struct {
 
 // request builds the body of one try in the form the server takes.
 func (j *Judge) request(q judge.Question, s sheet, f form) ([]byte, error) {
+	if j.cfg.messages() {
+		return j.messagesBody(q, s)
+	}
 	r := request{
 		Model: j.cfg.Model,
 		Messages: []message{
-			{"system", systemText(j.cfg.Method)},
+			{"system", systemOf(q, j.cfg.Method)},
 			{"user", s.userText(j.cfg.Method, tag(j.tagKey, q))},
 		},
-		Temperature: temperature,
-		TopP:        topP,
+	}
+	if !f.noTemperature {
+		r.Temperature = new(temperature)
+	}
+	if !f.noTopP {
+		r.TopP = new(topP)
 	}
 	if f.completionTokens {
 		r.MaxCompletionTokens = j.maxTokens(q)
@@ -69,9 +77,14 @@ func (j *Judge) request(q judge.Question, s sheet, f form) ([]byte, error) {
 	if !f.noMetadata {
 		r.Metadata = map[string]string{"purpose": mark}
 	}
-	if j.cfg.Method == judge.Logprobs {
+	if (j.cfg.Method == judge.Votes || q.Kind == judge.Text) && !f.noSeed {
+		r.Seed = new(q.Vote + 1)
+	}
+	switch {
+	case q.Kind == judge.Text, j.cfg.Method == judge.Votes:
+	case j.cfg.Method == judge.Logprobs:
 		r.Logprobs, r.TopLogprobs = true, f.topLogprobs
-	} else {
+	default:
 		r.ResponseFormat = s.responseFormat()
 	}
 	var b bytes.Buffer
@@ -85,29 +98,35 @@ func (j *Judge) request(q judge.Question, s sheet, f form) ([]byte, error) {
 
 // A completion is the part of a response that we read.
 type completion struct {
-	Model   string   `json:"model"`
-	Choices []choice `json:"choices"`
-	Usage   *struct {
-		Prompt     int64 `json:"prompt_tokens"`
-		Completion int64 `json:"completion_tokens"`
-	} `json:"usage"`
-	Error json.RawMessage `json:"error"`
+	Model   string          `json:"model"`
+	Choices []choice        `json:"choices"`
+	Usage   *usage          `json:"usage"`
+	Error   json.RawMessage `json:"error"`
+}
+
+type usage struct {
+	Prompt     int64 `json:"prompt_tokens"`
+	Completion int64 `json:"completion_tokens"`
 }
 
 type choice struct {
 	Message struct {
 		Content   json.RawMessage `json:"content"`
 		Refusal   string          `json:"refusal"`
-		ToolCalls []struct {
-			Function struct {
-				Arguments string `json:"arguments"`
-			} `json:"function"`
-		} `json:"tool_calls"`
+		ToolCalls []toolCall      `json:"tool_calls"`
 	} `json:"message"`
 	FinishReason string `json:"finish_reason"`
 	Logprobs     *struct {
 		Content []token `json:"content"`
 	} `json:"logprobs"`
+}
+
+type toolCall struct {
+	Function function `json:"function"`
+}
+
+type function struct {
+	Arguments string `json:"arguments"`
 }
 
 type token struct {

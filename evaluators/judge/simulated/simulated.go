@@ -49,6 +49,9 @@ func (j *Judge) Fingerprint() string {
 
 // Ask answers with a distribution that depends on the question alone.
 func (j *Judge) Ask(ctx context.Context, q judge.Question) (judge.Answer, error) {
+	if !q.Kind.HasOptions() {
+		return judge.Answer{}, &judge.RefusedError{Reason: judge.NeedsLanguageModel}
+	}
 	rng := rand.New(rand.NewChaCha8(digest(j.cfg.Seed, q)))
 	latency := time.Duration(float64(j.cfg.Latency) * (0.5 + rng.Float64()))
 	if err := wait(ctx, latency); err != nil {

@@ -207,7 +207,7 @@ func TestCasesFormats(t *testing.T) {
 			if groups[s.Group] == nil {
 				groups[s.Group] = d.NewJoiner(rec.Topic)
 			}
-			got = groups[s.Group].Decode(rec, rec.Time)
+			got = groups[s.Group].Decode(rec)
 		}
 		faults := compare(s, got)
 		if len(faults) == 0 {

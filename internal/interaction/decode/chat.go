@@ -182,8 +182,13 @@ func (e *element) choices(list value) {
 // message reads an assistant's message: its text, else its refusal, else what it said.
 // Reasoning is not part of the answer.
 func (e *element) message(m value) {
+	var refusal, audio value
 	for w := walk(m); w.next(); {
 		switch string(w.key()) {
+		case "refusal":
+			refusal = w.val
+		case "audio":
+			audio = w.val
 		case "content":
 			switch {
 			case w.val.isString():
@@ -201,12 +206,12 @@ func (e *element) message(m value) {
 			e.toolCalls = e.toolCalls || w.val.isObject()
 		}
 	}
-	if refusal := m.member("refusal"); refusal.isString() && len(refusal) > 2 {
+	if refusal.isString() && len(refusal) > 2 {
 		e.refused = true
 		e.it.Output = e.text(refusal, "output")
 	}
 	if e.it.Output == nil || interaction.Blank(*e.it.Output) {
-		if t := m.member("audio").member("transcript"); t.isString() {
+		if t := audio.member("transcript"); t.isString() {
 			e.it.Output = e.text(t, "output")
 			e.flag("from_transcript")
 		}

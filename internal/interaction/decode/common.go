@@ -19,9 +19,9 @@ func (o *object) isJudgeTraffic() bool {
 // texts.
 func (e *element) common(o *object) {
 	it := &e.it
-	meta := &object{}
+	var meta object // stays on the stack, as large as it is
 	if m := o.first(kMetadata); m.isObject() {
-		meta = newObject(m)
+		meta.fill(m)
 	}
 	label := func(keys ...key) string {
 		if s := e.label(o.first(keys...)); s != "" {

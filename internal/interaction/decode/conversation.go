@@ -31,14 +31,23 @@ func (e *element) conversation(list value, answered bool) {
 	turns, last := 0, interaction.Message{}
 	var answer value
 	for w := walk(list); w.next(); {
-		role, content := e.label(w.val.member("role")), w.val.member("content")
+		var role string
+		var content value
+		for m := walk(w.val); m.obj && m.next(); {
+			switch string(m.key()) {
+			case "role":
+				role = e.label(m.val)
+			case "content":
+				content = m.val
+			}
+		}
 		if role == "" && isText(w.val.member("type"), "function_call_output") {
 			role, content = "tool", w.val.member("output")
 		}
 		if role == "" && content == nil {
 			continue // a call, a reference: an item that says nothing
 		}
-		text := strings.Join(e.parts(content), "\n")
+		text := e.joinedParts(content)
 		if answered {
 			answer = nil
 			if role == "assistant" {
@@ -114,6 +123,14 @@ func (e *element) toolResults(content value) (results []string, only bool) {
 		}
 	}
 	return results, only && blocks == 0
+}
+
+// joinedParts reads a message's content as one text.
+func (e *element) joinedParts(content value) string {
+	if content.isString() {
+		return e.str(content)
+	}
+	return strings.Join(e.parts(content), "\n")
 }
 
 // parts reads a message's content: a text, or a list of parts of which the texts

@@ -1,6 +1,9 @@
 package decode
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // openDebezium takes off the envelope of change data capture. Only the row after the
 // change counts; a deleted row is no interaction any more, whatever it was before.
@@ -14,10 +17,42 @@ func openDebezium(r *record, o *object) {
 		r.skip(jsonNull)
 		return
 	case isText(o.exact[kOp], "u"):
-		r.flags = append(r.flags, "cdc_update")
+		if !r.src.rejudge && r.wasWhole(o.raw.member("before")) {
+			r.skip(cdcUpdate)
+			return
+		}
+		r.flags = append(r.flags, cdcUpdate)
 	case isText(o.exact[kOp], "r"):
-		r.flags = append(r.flags, "cdc_snapshot")
+		if r.src.noSnaps {
+			r.skip(cdcSnapshot)
+			return
+		}
+		r.flags = append(r.flags, cdcSnapshot)
 	}
+	r.row(after)
+}
+
+// wasWhole reports whether a row could be judged before it was changed: then it was, and
+// the change is about it and no new answer. Many applications write a row at the question
+// and change it at the answer, so an update alone says nothing; and where the database
+// logs no row before the change, nobody can tell, and the row is judged.
+func (r *record) wasWhole(before value) bool {
+	if before.absent() {
+		return false
+	}
+	then := &record{d: r.d, src: r.src, rec: r.rec, many: r.many, around: r.around}
+	then.flags = slices.Clone(r.flags)
+	then.row(before)
+	for i := range then.res.Interactions {
+		if !then.res.Interactions[i].Judgeable {
+			return false
+		}
+	}
+	return len(then.res.Interactions) > 0
+}
+
+// row reads a row of a table.
+func (r *record) row(after value) {
 	if !after.isString() {
 		r.inner(after)
 		return

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
+	"sync"
 
 	"assay/internal/interaction"
 )
@@ -19,6 +19,8 @@ const (
 	streamFragment = "stream_fragment"
 	judgeTraffic   = "judge_traffic"
 	cdcDelete      = "cdc_delete"
+	cdcUpdate      = "cdc_update"
+	cdcSnapshot    = "cdc_snapshot"
 	controlMessage = "control_message"
 	notText        = "not_a_text_generation"
 )
@@ -58,6 +60,7 @@ type Result struct {
 	// Of a Joiner; see there what its caller owes.
 	Held     int     // halves of this record that wait for their rest
 	Released []int64 // earlier offsets that wait for nothing any more
+	Kept     bool    // something of the record is kept for what comes after it
 }
 
 // Bad is an element that could not be used.
@@ -75,7 +78,8 @@ type Decoder struct {
 	families  []family
 	jobs      map[string]map[string]job // of spans, by attribute and value
 	sources   map[string]*source
-	fallback  *source // for topics without a source: auto, no overrides
+	fallback  *source   // for topics without a source: auto, no overrides
+	objects   sync.Pool // of *object, empty: they are large, and one lives as long as its reading
 
 	fingerprint string
 }
@@ -93,6 +97,7 @@ func New(cfg Config, sources []Source) (*Decoder, error) {
 		}
 		d.sources[s.Topic] = compiled
 	}
+	d.objects.New = func() any { return new(object) }
 	var err error
 	if d.fingerprint, err = fingerprint(cfg, sources); err != nil {
 		return nil, err
@@ -106,9 +111,14 @@ const unmatchedAfter = 1000
 
 // Unmatched lists a topic's overrides that found nothing in all of at least 1,000
 // records: their paths are most likely wrong.
-func (d *Decoder) Unmatched(topic string) []string {
+func (d *Decoder) Unmatched(topic string) []string { return d.missed(topic, unmatchedAfter) }
+
+// Missed is Unmatched for however few interactions were read, for a look at a sample.
+func (d *Decoder) Missed(topic string) []string { return d.missed(topic, 1) }
+
+func (d *Decoder) missed(topic string, after uint64) []string {
 	src := d.sources[topic]
-	if src == nil || src.asked.Load() < unmatchedAfter {
+	if src == nil || src.asked.Load() < after {
 		return nil
 	}
 	var fields []string
@@ -162,7 +172,7 @@ func (r *record) inside(f func()) {
 // Decode reads one record. The same record and source give the same result. Halves
 // that find no rest in the record are incomplete interactions: see Joiner.
 func (d *Decoder) Decode(rec interaction.Record) Result {
-	return d.decode(rec, d.source(rec.Topic), nil, time.Time{})
+	return d.decode(rec, d.source(rec.Topic), nil)
 }
 
 func (d *Decoder) source(topic string) *source {
@@ -172,14 +182,14 @@ func (d *Decoder) source(topic string) *source {
 	return d.fallback
 }
 
-func (d *Decoder) decode(rec interaction.Record, src *source, join *Joiner, now time.Time) Result {
+func (d *Decoder) decode(rec interaction.Record, src *source, join *Joiner) Result {
 	r := &record{d: d, src: src, rec: rec, join: join}
 	r.read()
 	if join == nil && len(r.parts) > 0 {
 		r.join = d.newJoiner(src)
 	}
 	if r.join != nil {
-		r.join.settle(r, now)
+		r.join.settle(r)
 	}
 	if join == nil && r.join != nil {
 		r.join.giveUpAll(r)
@@ -377,7 +387,12 @@ func (r *record) unwrap(v value) {
 // object reads one object: it takes off an envelope and starts again, or gives it to
 // the family whose it is.
 func (r *record) object(v value) {
-	o := newObject(v)
+	o := r.d.objects.Get().(*object)
+	defer func() {
+		*o = object{} // it must not keep the record's bytes
+		r.d.objects.Put(o)
+	}()
+	o.fill(v)
 	if o.isJudgeTraffic() {
 		r.skip(judgeTraffic)
 		return

@@ -16,14 +16,21 @@
 // The one thing that is asked of the outside is a schema, by id, of a registry or a
 // file, and only where a source names one.
 //
-// A Decoder is safe for concurrent use and holds no state of records; a Joiner belongs
-// to one partition. internal/pipeline calls them; internal/checks reads the tables of
-// names.
+// At low rates nearly every record is selected by no check. A Prober reads of such a
+// record only what decides that, an order of magnitude quicker, or declines: what it
+// reads is what Decode reads, which the tests hold it to. A rule of a family that it
+// knows therefore stands twice, here and in fast_*.go.
+//
+// A Decoder is safe for concurrent use and holds no state of records; a Joiner and a
+// Prober belong to one partition. internal/pipeline calls them; internal/checks reads
+// the tables of names and says what decisions read.
 //
 // Open decode.go first (a record's way), then framing.go (bytes to JSON), envelopes.go
 // (what is taken off an object), families.go (whose object is it), flat.go and chat.go
 // (one family each; every other has a file of its name), otlp.go (traces and logs;
 // otlp_spans.go says which spans count, otlp_read.go what is read of one), join.go
 // (halves), finish.go (status and defaults). registry.go, avro.go and protobuf.go are the binary forms.
+// fast.go is the quick way round all of it (fast_tape.go: the document; fast_object.go: whose
+// it is; fast_fields.go and fast_texts.go: what is read of it).
 // fingerprint.go says when a change here must raise the version that counts stand under.
 package decode

@@ -106,7 +106,7 @@ func TestThePageNamesAllFormatsAndReasons(t *testing.T) {
 			t.Errorf("no row for the envelope %s", env.name)
 		}
 	}
-	for _, reason := range append(Reasons(), tombstone, emptyValue, emptyBatch, jsonNull, streamFragment, judgeTraffic, cdcDelete, controlMessage, notText, lateHalf,
+	for _, reason := range append(Reasons(), tombstone, emptyValue, emptyBatch, jsonNull, streamFragment, judgeTraffic, cdcDelete, cdcUpdate, cdcSnapshot, controlMessage, notText, lateHalf,
 		toolCallOnly, contentFilter, providerError, emptyOutput, noChoices, streamIncomplete, redactedText, noOutput, noInput, noContent,
 		contentExternal, encryptedText, incompleteHalf) {
 		if !strings.Contains(page, "`"+reason+"`") {

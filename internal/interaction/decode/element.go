@@ -29,6 +29,7 @@ type element struct {
 	incomplete bool // a stream without its end
 	unfinished bool // the rest of it never came
 	redacted   bool
+	inputFixed bool   // a path of the source points at the input
 	withheld   string // why a text is elsewhere or unreadable: a skip reason
 
 	responseID   string
@@ -53,6 +54,9 @@ func newElement(r *record, index int) *element {
 }
 
 func (e *element) flag(name string) {
+	if e.it.Flags == nil {
+		e.it.Flags = make([]string, 0, 4)
+	}
 	if !slices.Contains(e.it.Flags, name) {
 		e.it.Flags = append(e.it.Flags, name)
 	}

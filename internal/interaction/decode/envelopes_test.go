@@ -19,7 +19,7 @@ func decodeWith(d *Decoder, body string, headers ...interaction.Header) Result {
 	return d.Decode(interaction.Record{Topic: "t", Offset: 7, Time: at(), Value: []byte(body), Headers: headers})
 }
 
-func zipped(t *testing.T, s string) string {
+func zipped(t testing.TB, s string) string {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)

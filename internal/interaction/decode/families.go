@@ -1,6 +1,6 @@
 package decode
 
-import "strings"
+import "bytes"
 
 // The names of formats and envelopes; they are label values.
 const (
@@ -9,6 +9,7 @@ const (
 	openAIChat = "openai_chat"
 	responses  = "openai_responses"
 	anthropic  = "anthropic"
+	litellm    = "litellm"
 	unknown    = "unknown"
 	mixed      = "mixed"
 
@@ -49,7 +50,7 @@ func families() []family {
 			return o.exact[kPost].isArray() || o.exact[kPatch].isArray() ||
 				o.has(kRunType) && (o.has(kDottedOrder) || o.has(kInputs)) || isFeedback(o)
 		}, readLangSmith},
-		{"litellm", func(o *object) bool { return o.has(kCallType) && o.has(kStartTimeCamel) }, single(readLiteLLM)},
+		{litellm, func(o *object) bool { return o.has(kCallType) && o.has(kStartTimeCamel) }, single(readLiteLLM)},
 		{"kong", func(o *object) bool {
 			return o.has(kLatencies) && o.has(kStartedAt) || o.exact[kAI].isObject() && isKong(o.exact[kAI])
 		}, single(readKong)},
@@ -213,10 +214,12 @@ func ofResponse(resp value) string {
 	case !resp.isObject():
 		return ""
 	}
-	object, kind := resp.member("object"), resp.member("type")
-	switch {
-	case startsText(object, "chat.completion"), startsText(object, "text_completion"), resp.member("choices").isArray():
+	object := resp.member("object")
+	if startsText(object, "chat.completion") || startsText(object, "text_completion") || resp.member("choices").isArray() {
 		return openAIChat
+	}
+	kind := resp.member("type")
+	switch {
 	case startsText(object, "response"), startsText(kind, "response."), resp.member("output").isArray():
 		return responses
 	case isEmbeddings(resp):
@@ -231,9 +234,9 @@ func ofResponse(resp value) string {
 func ofStream(text value) string {
 	head := text[:min(len(text), 4096)]
 	switch {
-	case strings.Contains(string(head), "message_start"):
+	case bytes.Contains(head, []byte("message_start")):
 		return anthropic
-	case strings.Contains(string(head), "response.created"), strings.Contains(string(head), "response.output"):
+	case bytes.Contains(head, []byte("response.created")), bytes.Contains(head, []byte("response.output")):
 		return responses
 	case isStream(text):
 		return openAIChat
@@ -273,5 +276,5 @@ func isChunks(v value) bool {
 
 // isStream reports whether a string holds server-sent events.
 func isStream(v value) bool {
-	return startsText(v, "data:") || startsText(v, "event:") || startsText(v, "id:") && strings.Contains(string(v[:min(len(v), 512)]), "data:")
+	return startsText(v, "data:") || startsText(v, "event:") || startsText(v, "id:") && bytes.Contains(v[:min(len(v), 512)], []byte("data:"))
 }

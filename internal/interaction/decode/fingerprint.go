@@ -16,7 +16,7 @@ import (
 // record would be read differently than before: as other interactions, with other ids,
 // times, texts, labels or statuses, or with another reason. Counts of before and after
 // then stand in segments of their own, and no record is counted by both.
-const version = 1
+const version = 2
 
 // Fingerprint identifies how this decoder reads records: its code, its limits and its
 // sources' settings. Two with the same one make the same interactions of the same log.
@@ -28,6 +28,8 @@ func (d *Decoder) Fingerprint() string { return d.fingerprint }
 func fingerprint(cfg Config, sources []Source) (string, error) {
 	type settings struct {
 		Topic, Format, Unit, ToolResults, Registry string
+		Turn, Snapshots                            string
+		Rejudge                                    bool
 		JoinWait                                   time.Duration
 		Fields                                     map[string]string
 		Schemas                                    map[string]string // id -> digest of the file
@@ -37,6 +39,7 @@ func fingerprint(cfg Config, sources []Source) (string, error) {
 		r := settings{
 			Topic: s.Topic, Fields: s.Fields, JoinWait: s.JoinWait, Registry: s.SchemaRegistry.Address,
 			Format: cmp.Or(s.Format, auto), Unit: cmp.Or(s.Unit, Units()[0]), ToolResults: cmp.Or(s.ToolResults, ToolResults()[0]),
+			Turn: cmp.Or(s.Turn, Turns()[0]), Snapshots: cmp.Or(s.Snapshots, Snapshots()[0]), Rejudge: s.Rejudge,
 			Schemas: make(map[string]string, len(s.SchemaRegistry.Files)),
 		}
 		if len(r.Fields) == 0 {

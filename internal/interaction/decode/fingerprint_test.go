@@ -45,12 +45,18 @@ func TestTheFingerprintChangesWithWhatChangesAReading(t *testing.T) {
 	f("a field's path", true, func(_ *Config, s *Source) { s.Fields["expected"] = "silver" })
 	f("the unit", true, func(_ *Config, s *Source) { s.Unit = "root" })
 	f("results of tools", true, func(_ *Config, s *Source) { s.ToolResults = "ignore" })
+	f("the turn", true, func(_ *Config, s *Source) { s.Turn = "transcript" })
+	f("snapshots", true, func(_ *Config, s *Source) { s.Snapshots = "skip" })
+	f("updates", true, func(_ *Config, s *Source) { s.Rejudge = true })
 	f("the wait for a half", true, func(_ *Config, s *Source) { s.JoinWait = 1 })
 	f("the registry's address", true, func(_ *Config, s *Source) { s.SchemaRegistry.Address = "http://other.example" })
 	f("a schema's id", true, func(_ *Config, s *Source) { s.SchemaRegistry.Files = map[string]string{"8": schema} })
 
 	f("nothing", false, func(*Config, *Source) {})
-	f("a default written out", false, func(_ *Config, s *Source) { s.Format, s.Unit, s.ToolResults = "auto", "leaf", "context" })
+	f("a default written out", false, func(_ *Config, s *Source) {
+		s.Format, s.Unit, s.ToolResults = "auto", "leaf", "context"
+		s.Turn, s.Snapshots = "last_user", "judge"
+	})
 	f("secrets", false, func(_ *Config, s *Source) {
 		s.SchemaRegistry.User, s.SchemaRegistry.Password, s.SchemaRegistry.Token = "u", "two", "three"
 	})

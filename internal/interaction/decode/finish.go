@@ -45,6 +45,9 @@ func (e *element) finish() interaction.Interaction {
 		it.Context = append(it.Context, e.tools...)
 	}
 	it.Context = it.Context[:min(len(it.Context), e.r.d.cfg.MaxDocuments)]
+	if e.r.src.turn != "" && !e.inputFixed {
+		e.chooseTurn()
+	}
 	if n := len(it.Messages) - e.r.d.cfg.MaxMessages; n > 0 {
 		it.Messages = it.Messages[n:]
 	}
@@ -117,8 +120,12 @@ func (e *element) setError(v value) {
 }
 
 // setHTTPStatus reads a status: a number of HTTP, or a word.
-func (e *element) setHTTPStatus(v value) {
-	text := e.label(v)
+func (e *element) setHTTPStatus(v value) { e.setHTTPWord(e.label(v)) }
+
+func (e *element) setHTTPWord(text string) {
+	if text == "" {
+		return
+	}
 	if n, err := strconv.Atoi(text); err == nil {
 		if n >= 400 && n < 600 {
 			e.httpStatus = n
@@ -215,7 +222,11 @@ func (e *element) cut(text *string, flag string) {
 // refusalLike flags answers that read like a refusal. The list decides nothing: the
 // status stays ok and the answer is judged.
 func refusalLike(s string) bool {
-	head := strings.ToLower(strings.TrimSpace(s[:min(len(s), 200)]))
+	head := strings.TrimSpace(s[:min(len(s), 200)])
+	if head == "" || head[0] < utf8.RuneSelf && !strings.ContainsRune("IiSsUuAa", rune(head[0])) {
+		return false // none of what follows begins so
+	}
+	head = strings.ToLower(head)
 	head = strings.ReplaceAll(head, "\u2019", "'")
 	head = strings.TrimPrefix(head, "i apologize, but ")
 	for _, sorry := range []string{"i'm sorry, but ", "i am sorry, but ", "sorry, but ", "i'm sorry, ", "sorry, ", "unfortunately, "} {

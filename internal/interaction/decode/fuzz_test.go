@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"assay/internal/interaction"
@@ -23,10 +22,12 @@ func FuzzDecode(f *testing.F) {
 		}
 	}
 	d := newDecoder(f, Source{Topic: "t", Fields: map[string]string{"expected": "metadata.reference", "tenant": "header:x"}})
+	f.Add([]byte(`{"op":"u","before":{"op":"u","before":` + parcel + `,"after":{"input":"a"}},"after":` + parcel + `}`))
+	whole := newDecoder(f, Source{Topic: "t", Turn: transcript, Snapshots: "skip", Unit: "root", ToolResults: "ignore"})
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		rec := interaction.Record{Topic: "t", Offset: 7, Time: time.UnixMilli(1773480416089).UTC(), Value: raw}
-		got := d.Decode(rec)
-		wellFormed(t, got)
+		bounded(t, whole, raw)
+		rec := interaction.Record{Topic: "t", Offset: 7, Time: at(), Value: raw}
+		got := bounded(t, d, raw)
 		if again := d.Decode(rec); !reflect.DeepEqual(got, again) {
 			t.Fatalf("the same record gave\n%+v\nthen\n%+v", got, again)
 		}

@@ -227,7 +227,7 @@ func TestLangSmithEmitsTheRootOrTheModelNeverBoth(t *testing.T) {
 func TestLangSmithPostAndPatchAreOneRun(t *testing.T) {
 	j := newDecoder(t).NewJoiner("t")
 	feed := func(offset int64, body string) Result {
-		return j.Decode(interaction.Record{Topic: "t", Offset: offset, Time: at().Add(time.Duration(offset) * time.Second), Value: []byte(body)}, at())
+		return j.Decode(interaction.Record{Topic: "t", Offset: offset, Time: at().Add(time.Duration(offset) * time.Second), Value: []byte(body)})
 	}
 	post := `{"post":[{"id":"r","trace_id":"tr","run_type":"llm","start_time":"2026-05-04T11:00:00Z","inputs":{"messages":[{"role":"user","content":"q"}]}},` +
 		`{"id":"tool","trace_id":"tr","run_type":"tool","inputs":{"x":"y"}}],"patch":[]}`
@@ -263,7 +263,7 @@ func TestAzureChunksAreOrderedByTheirNumber(t *testing.T) {
 		if i > 0 && len(res.Interactions) > 0 {
 			t.Fatalf("whole after %d rows", i)
 		}
-		res = j.Decode(interaction.Record{Topic: "t", Offset: int64(i), Time: at(), Value: []byte(body)}, at())
+		res = j.Decode(interaction.Record{Topic: "t", Offset: int64(i), Time: at(), Value: []byte(body)})
 	}
 	read{format: "azure", id: "c", input: "q", output: "a", flags: []string{"joined"}, also: func(t *testing.T, it interaction.Interaction) {
 		if it.Route != "gpt" || *it.InputTokens != 5 || it.Time.Hour() != 11 {
@@ -323,7 +323,7 @@ func TestFeedbackIsAScoreWithoutItsInteraction(t *testing.T) {
 func TestStartAndEndOfACallAreJudgedOnce(t *testing.T) {
 	j := newDecoder(t).NewJoiner("t")
 	feed := func(offset int64, after time.Duration, body string) Result {
-		return j.Decode(interaction.Record{Topic: "t", Offset: offset, Time: at().Add(after), Value: []byte(body)}, at().Add(after))
+		return j.Decode(interaction.Record{Topic: "t", Offset: offset, Time: at().Add(after), Value: []byte(body)})
 	}
 	start := func(id string) string {
 		return `{"batch":[{"id":"e1","type":"generation-create","body":{"id":"` + id + `","traceId":"tr","startTime":"2026-05-04T11:00:00Z","model":"m","input":"q","output":null}}]}`

@@ -20,7 +20,7 @@ import (
 // A partition's owner makes one Joiner with Decoder.NewJoiner, asks it in place of the
 // Decoder, in the order of offsets and from one goroutine, and does two things more:
 //
-//	res := joiner.Decode(rec, time.Now())
+//	res := joiner.Decode(rec)
 //	if res.Held > 0: keep rec's offset unresolved, on purpose (Delivery.Hold)
 //	res.Released:    held offsets that wait for nothing any more. Resolve them once the
 //	                 rows of rec's own interactions are durable, not before. Whether
@@ -29,18 +29,18 @@ import (
 //
 // A record may be held and carry whole interactions: it is resolved when its own rows
 // are durable and it was released. What was joined or given up is among the
-// Interactions of the record that caused it and is counted with that record. Held
-// records fill the consumer's window, so MaxHeld must stay below it. Nothing of
-// the Joiner is durable: a restart reads the held records again.
+// Interactions of the record that caused it and is counted with that record: what a
+// record becomes is a function of the log up to it, and of no clock.
 //
-// That alone does not find the same, where pairs overlap: the first half of a pair may
-// lie below the committed offset, resolved long ago, and its second half above it. So
-// a restart begins Reach earlier, by the times of the log, and throws away what Decode
-// says about the records before the first that counts. Then it finds the same (but for
-// what Idle gave up).
+// Nothing of the Joiner is durable. The first half of a pair may lie below the
+// committed offset, resolved long ago, and its second half above it; so a restart
+// begins Reach before the record that stands before the first that counts, by the times
+// of the log, and throws away what Decode says about the records in between. Then it
+// finds the same. Where no record of that stretch was Kept there is nothing to find.
 //
-// When a partition has been read to its end and stays silent, no record's time can tell
-// that a half is too old; then Idle gives up what has waited by the wall clock.
+// On a partition that stays silent no record's time can tell that a half is too old.
+// After Wait by the wall clock its owner may resolve the offset all the same: the half
+// is still known here, a restart finds it again, and the next record decides about it.
 //
 // Decoder.Decode joins within its record only and gives up the rest at once.
 //
@@ -63,8 +63,8 @@ type Joiner struct {
 
 	held map[int64]int // offset -> halves of that record that wait
 
-	notes map[string]value
-	noted []string // their keys, the oldest first
+	notes map[string]note
+	noted []noteRef // the oldest first, also those that were said again since
 
 	counts JoinCounts
 }
@@ -101,7 +101,6 @@ type half struct {
 	around  around
 
 	first  time.Time // log time of the first part; once settled, of the settling
-	since  time.Time // when the first part was read
 	serial uint64    // order of arrival, among equal times
 	place  int       // in the heap
 }
@@ -128,28 +127,23 @@ func (d *Decoder) NewJoiner(topic string) *Joiner { return d.newJoiner(d.source(
 
 func (d *Decoder) newJoiner(src *source) *Joiner {
 	return &Joiner{d: d, src: src, wait: cmp.Or(src.joinWait, defaultJoinWait),
-		byKey: make(map[string]*half), held: make(map[int64]int), notes: make(map[string]value)}
+		byKey: make(map[string]*half), held: make(map[int64]int), notes: make(map[string]note)}
 }
 
 // defaultJoinWait is how long a half waits, by the times of the log.
 const defaultJoinWait = 10 * time.Minute
 
 // Decode reads the partition's next record.
-func (j *Joiner) Decode(rec interaction.Record, now time.Time) Result {
-	return j.d.decode(rec, j.src, j, now)
-}
+func (j *Joiner) Decode(rec interaction.Record) Result { return j.d.decode(rec, j.src, j) }
 
-// Idle gives up what has waited too long by the wall clock. It is meant for a partition
-// that was read to its end: behind a backlog the rest may only be unread.
-func (j *Joiner) Idle(now time.Time) Result {
+// Rest gives up all that waits: at the end of a log that nothing is added to.
+func (j *Joiner) Rest() Result {
 	r := &record{d: j.d, src: j.src, join: j, rec: interaction.Record{Offset: -1}}
-	for len(j.waiting) > 0 && now.Sub(j.waiting[0].since) >= j.wait {
-		j.giveUp(r, j.waiting[0], &j.counts.Expired)
-	}
+	j.giveUpAll(r)
 	return r.finish()
 }
 
-// giveUpAll gives up whatever waits, at the end of a log.
+// giveUpAll gives up whatever waits.
 func (j *Joiner) giveUpAll(r *record) {
 	for len(j.waiting) > 0 {
 		j.giveUp(r, j.waiting[0], &j.counts.Expired)
@@ -157,10 +151,18 @@ func (j *Joiner) giveUpAll(r *record) {
 	r.res.Held = 0
 }
 
+// Wait is how long a half waits for its rest.
+func (j *Joiner) Wait() time.Duration { return j.wait }
+
+// Idle reports that nothing is kept: a record without halves and facts for others does
+// not change the Joiner, and may be read without it.
+func (j *Joiner) Idle() bool { return len(j.byKey) == 0 && len(j.notes) == 0 }
+
 // Reach is how far back in the log a restart begins, for the same interactions to come
-// of what follows: a half waits once, its rest may come late for as long again, and a
-// second half that lost its first must have expired before its record counts.
-func (j *Joiner) Reach() time.Duration { return 3 * j.wait }
+// of what follows: a half waits once, its rest may come late for as long again; and a rest
+// that has lost its first half must have gone through both itself before a record counts.
+// An id that is used again and again over a longer time is no call's.
+func (j *Joiner) Reach() time.Duration { return 4 * j.wait }
 
 // Counts returns what the joiner has done so far.
 func (j *Joiner) Counts() JoinCounts {
@@ -183,36 +185,26 @@ func (r *record) part(j *joint, key string, v value) {
 	r.parts = append(r.parts, part{joint: j, key: j.format + "\x00" + key, value: v, element: r.take(), around: r.around})
 }
 
-// note keeps a fact that other parts may ask for. It holds no offset: after a restart
-// it may be missing, as it may when it comes too late.
-func (r *record) note(key string, v value) {
-	r.notes = append(r.notes, part{key: key, value: v})
-}
-
-// noted returns a fact, nil if none came.
-func (e *element) noted(key string) value {
-	if e.r.join == nil {
-		return nil
-	}
-	return e.r.join.notes[key]
-}
-
 // settle takes in a record's parts and tells which interactions are whole.
-func (j *Joiner) settle(r *record, now time.Time) {
+func (j *Joiner) settle(r *record) {
+	r.res.Kept = len(r.parts)+len(r.notes) > 0
 	for len(j.waiting) > 0 && r.rec.Time.Sub(j.waiting[0].first) > j.wait {
 		j.giveUp(r, j.waiting[0], &j.counts.Expired)
 	}
 	for len(j.past) > 0 && r.rec.Time.Sub(j.past[0].first) > j.wait {
 		j.drop()
 	}
+	for len(j.noted) > 0 && j.isStale(j.noted[0], r.rec.Time) {
+		j.dropNote()
+	}
 	for _, n := range r.notes {
-		j.keepNote(n)
+		j.keepNote(n, r.rec.Time)
 	}
 	var touched []*half
 	for _, p := range r.parts {
 		h := j.byKey[p.key]
 		if h == nil {
-			h = j.open(r, p, now)
+			h = j.open(r, p)
 		}
 		if h.state == halfWhole {
 			r.res.Skips = append(r.res.Skips, lateHalf)
@@ -241,9 +233,9 @@ func (j *Joiner) settle(r *record, now time.Time) {
 	r.res.Held = j.held[r.rec.Offset]
 }
 
-func (j *Joiner) open(r *record, p part, now time.Time) *half {
+func (j *Joiner) open(r *record, p part) *half {
 	j.serial++
-	h := &half{key: p.key, joint: p.joint, first: r.rec.Time, since: now, serial: j.serial}
+	h := &half{key: p.key, joint: p.joint, first: r.rec.Time, serial: j.serial}
 	j.byKey[p.key] = h
 	heap.Push(&j.waiting, h)
 	return h
@@ -255,6 +247,7 @@ func (h *half) add(r *record, p part) {
 	h.bytes += int64(len(p.value)) + partCost
 	h.at = interaction.Position{Topic: r.rec.Topic, Partition: r.rec.Partition, Offset: r.rec.Offset, Element: p.element}
 	h.logTime, h.around = r.rec.Time, p.around
+	h.around.event.time = slices.Clone(p.around.event.time)
 }
 
 // complete makes the interaction that is whole now.
@@ -291,7 +284,11 @@ func (j *Joiner) giveUp(r *record, h *half, count *uint64) {
 	j.read(r, h, func(e *element) { e.unfinished = true })
 	heap.Remove(&j.waiting, h.place)
 	j.past = append(j.past, h)
-	if r.rec.Offset >= 0 {
+	// By the log's clock it was settled when its wait was over, however long after that
+	// the next record came: else how far a restart must go back would depend on silences.
+	if over := h.first.Add(j.wait); r.rec.Offset < 0 || r.rec.Time.After(over) {
+		h.first = over
+	} else {
 		h.first = r.rec.Time
 	}
 	j.release(r, h)
@@ -344,7 +341,7 @@ func (j *Joiner) bound(r *record) {
 	for len(j.past) > 0 && (len(j.past) > limit.MaxHeld || over()) {
 		j.drop()
 	}
-	for len(j.noted) > 0 && (len(j.noted) > limit.MaxHeld || over()) {
+	for len(j.noted) > 0 && (len(j.notes) > limit.MaxHeld || len(j.noted) > 2*limit.MaxHeld || over()) {
 		j.dropNote()
 	}
 	for len(j.waiting) > 0 && (len(j.waiting) > limit.MaxHeld || over()) {
@@ -361,23 +358,6 @@ func (j *Joiner) drop() {
 	j.past = j.past[1:]
 	j.bytes -= h.bytes
 	delete(j.byKey, h.key)
-}
-
-func (j *Joiner) keepNote(n part) {
-	if old, ok := j.notes[n.key]; ok {
-		j.bytes -= int64(len(old)) + partCost
-	} else {
-		j.noted = append(j.noted, n.key)
-	}
-	j.notes[n.key] = slices.Clone(n.value)
-	j.bytes += int64(len(n.value)) + partCost
-}
-
-func (j *Joiner) dropNote() {
-	key := j.noted[0]
-	j.noted = j.noted[1:]
-	j.bytes -= int64(len(j.notes[key])) + partCost
-	delete(j.notes, key)
 }
 
 // halfHeap has the half that waits longest, by the log, on top.

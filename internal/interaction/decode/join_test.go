@@ -2,6 +2,7 @@ package decode
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -47,11 +48,11 @@ func testJoiner(t *testing.T, change func(*Config)) *Joiner {
 
 func TestAHalfIsHeldUntilItsRestCompletesIt(t *testing.T) {
 	j := testJoiner(t, nil)
-	first := j.Decode(askedIn(10, 0, 1), joinStart)
+	first := j.Decode(askedIn(10, 0, 1))
 	if first.Outcome != Partial || first.Held != 1 || len(first.Interactions)+len(first.Released) != 0 {
 		t.Fatalf("the question alone: %+v", first)
 	}
-	second := j.Decode(answeredIn(11, time.Second, 1), joinStart)
+	second := j.Decode(answeredIn(11, time.Second, 1))
 	if second.Held != 0 || !slices.Equal(second.Released, []int64{10}) || len(second.Interactions) != 1 {
 		t.Fatalf("the answer: %+v", second)
 	}
@@ -83,10 +84,10 @@ func TestAHalfBesideOtherFormatsFindsItsRest(t *testing.T) {
 	j := testJoiner(t, nil)
 	rec := askedIn(10, 0, 1)
 	rec.Value = append([]byte(`{"input":"a","output":"b"}`+"\n"), rec.Value...)
-	if got := j.Decode(rec, joinStart); got.Held != 1 || len(got.Interactions) != 1 || got.Outcome != Partial {
+	if got := j.Decode(rec); got.Held != 1 || len(got.Interactions) != 1 || got.Outcome != Partial {
 		t.Fatalf("%+v", got)
 	}
-	if got := j.Decode(answeredIn(11, 0, 1), joinStart); len(got.Interactions) != 1 || !slices.Equal(got.Released, []int64{10}) {
+	if got := j.Decode(answeredIn(11, 0, 1)); len(got.Interactions) != 1 || !slices.Equal(got.Released, []int64{10}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -104,11 +105,11 @@ func TestWithoutAJoinerAHalfIsIncomplete(t *testing.T) {
 
 func TestAnExpiredHalfIsIncompleteAndReleased(t *testing.T) {
 	j := testJoiner(t, nil)
-	j.Decode(askedIn(10, 0, 1), joinStart)
-	if got := j.Decode(askedIn(11, time.Minute, 2), joinStart); len(got.Interactions) != 0 {
+	j.Decode(askedIn(10, 0, 1))
+	if got := j.Decode(askedIn(11, time.Minute, 2)); len(got.Interactions) != 0 {
 		t.Fatalf("expired within its wait: %+v", got)
 	}
-	got := j.Decode(askedIn(12, time.Minute+time.Second, 3), joinStart)
+	got := j.Decode(askedIn(12, time.Minute+time.Second, 3))
 	if len(got.Interactions) != 1 || !slices.Equal(got.Released, []int64{10}) || got.Held != 1 {
 		t.Fatalf("after the wait: %+v", got)
 	}
@@ -122,9 +123,9 @@ func TestAnExpiredHalfIsIncompleteAndReleased(t *testing.T) {
 
 func TestTheRestOfAnExpiredHalfMakesItWholeLate(t *testing.T) {
 	j := testJoiner(t, nil)
-	j.Decode(askedIn(10, 0, 1), joinStart)
-	j.Decode(askedIn(11, 2*time.Minute, 2), joinStart)
-	got := j.Decode(answeredIn(12, 2*time.Minute+time.Second, 1), joinStart)
+	j.Decode(askedIn(10, 0, 1))
+	j.Decode(askedIn(11, 90*time.Second, 2))
+	got := j.Decode(answeredIn(12, 91*time.Second, 1))
 	if len(got.Interactions) != 1 || got.Held != 0 || len(got.Released) != 0 {
 		t.Fatalf("%+v", got)
 	}
@@ -137,9 +138,9 @@ func TestTheRestOfAnExpiredHalfMakesItWholeLate(t *testing.T) {
 // nothing waits for a rest that has come already.
 func TestAPartAfterTheEndIsASkip(t *testing.T) {
 	j := testJoiner(t, nil)
-	j.Decode(askedIn(10, 0, 1), joinStart)
-	j.Decode(answeredIn(11, 0, 1), joinStart)
-	got := j.Decode(answeredIn(12, time.Second, 1), joinStart)
+	j.Decode(askedIn(10, 0, 1))
+	j.Decode(answeredIn(11, 0, 1))
+	got := j.Decode(answeredIn(12, time.Second, 1))
 	if got.Outcome != Skip || !slices.Equal(got.Skips, []string{lateHalf}) || got.Held != 0 {
 		t.Errorf("%+v", got)
 	}
@@ -150,13 +151,13 @@ func TestARecordIsReleasedWithItsLastHalf(t *testing.T) {
 	j := testJoiner(t, nil)
 	rec := askedIn(10, 0, 1)
 	rec.Value = append(append(rec.Value, '\n'), askedIn(10, 0, 2).Value...)
-	if got := j.Decode(rec, joinStart); got.Held != 2 {
+	if got := j.Decode(rec); got.Held != 2 {
 		t.Fatalf("%+v", got)
 	}
-	if got := j.Decode(answeredIn(11, 0, 2), joinStart); len(got.Released) != 0 || len(got.Interactions) != 1 {
+	if got := j.Decode(answeredIn(11, 0, 2)); len(got.Released) != 0 || len(got.Interactions) != 1 {
 		t.Fatalf("one of two: %+v", got)
 	}
-	if got := j.Decode(answeredIn(12, 0, 1), joinStart); !slices.Equal(got.Released, []int64{10}) {
+	if got := j.Decode(answeredIn(12, 0, 1)); !slices.Equal(got.Released, []int64{10}) {
 		t.Fatalf("both: %+v", got)
 	}
 }
@@ -168,7 +169,7 @@ func TestOverItsBoundsTheJoinerGivesUpTheOldest(t *testing.T) {
 		var released []int64
 		incomplete := 0
 		for i := range 10 {
-			got := j.Decode(askedIn(int64(i), time.Duration(i)*time.Millisecond, i+1), joinStart)
+			got := j.Decode(askedIn(int64(i), time.Duration(i)*time.Millisecond, i+1))
 			released = append(released, got.Released...)
 			incomplete += len(got.Interactions)
 		}
@@ -186,17 +187,14 @@ func TestOverItsBoundsTheJoinerGivesUpTheOldest(t *testing.T) {
 	f(func(c *Config) { c.MaxHeld = 0 }, 0)
 }
 
-func TestOnASilentPartitionTheWallClockDecides(t *testing.T) {
+func TestAtTheEndOfALogTheRestIsGivenUp(t *testing.T) {
 	j := testJoiner(t, nil)
-	j.Decode(askedIn(10, 0, 1), joinStart)
-	if got := j.Idle(joinStart.Add(59 * time.Second)); len(got.Interactions)+len(got.Released) != 0 {
-		t.Fatalf("too early: %+v", got)
-	}
-	got := j.Idle(joinStart.Add(time.Minute))
+	j.Decode(askedIn(10, 0, 1))
+	got := j.Rest()
 	if len(got.Interactions) != 1 || !slices.Equal(got.Released, []int64{10}) || got.Interactions[0].Topic != "logs" || got.Interactions[0].Offset != 10 {
 		t.Fatalf("%+v", got)
 	}
-	if got := j.Idle(joinStart.Add(time.Hour)); got.Outcome != Skip || len(got.Interactions) != 0 {
+	if got := j.Rest(); got.Outcome != Skip || len(got.Interactions) != 0 {
 		t.Fatalf("again: %+v", got)
 	}
 }
@@ -224,7 +222,7 @@ func TestARestartJoinsTheSame(t *testing.T) {
 					committed = min(committed, int(h))
 				}
 			}
-			res := j.Decode(log[offset], joinStart)
+			res := j.Decode(log[offset])
 			if res.Held > 0 {
 				held[int64(offset)] = true
 			}
@@ -255,6 +253,68 @@ func TestARestartJoinsTheSame(t *testing.T) {
 	}
 }
 
+// What a record becomes does not depend on where a reader began, if that was early enough:
+// whatever the log's order, its silences and what is said again. All that is said of one
+// call lies within twice the wait.
+func TestWhereverAReaderBeginsItJoinsTheSame(t *testing.T) {
+	d, err := New(Defaults(), []Source{{Topic: "logs", JoinWait: time.Minute}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(12) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		at := joinStart
+		var log []interaction.Record
+		for offset := range int64(150) {
+			switch r.IntN(12) {
+			case 0:
+				at = at.Add(time.Duration(r.IntN(90)) * time.Second)
+			case 1:
+				at = at.Add(time.Duration(r.IntN(5)) * time.Hour)
+			default:
+				at = at.Add(time.Duration(r.IntN(9)) * time.Second)
+			}
+			trace, epoch := r.IntN(6), int(at.Sub(joinStart)/time.Minute)-r.IntN(2)
+			call := fmt.Sprintf("g%d-%d", epoch, r.IntN(5))
+			event := fmt.Sprintf(`{"type":"trace-create","body":{"id":"t%d","name":"app %d"}}`, trace, r.IntN(3))
+			switch r.IntN(3) {
+			case 0:
+				event = fmt.Sprintf(`{"type":"generation-create","body":{"id":%q,"traceId":"t%d","input":"Question?"}}`, call, trace)
+			case 1:
+				event = fmt.Sprintf(`{"type":"generation-update","body":{"id":%q,"output":"Answer.","endTime":%q}}`, call, at.Format(time.RFC3339))
+			}
+			log = append(log, interaction.Record{Topic: "logs", Offset: offset, Time: at, Value: []byte(`{"batch":[` + event + `]}`)})
+		}
+		// read tells what each record becomes, from one on.
+		read := func(from int) []string {
+			j := d.NewJoiner("logs")
+			out := make([]string, len(log))
+			for i := from; i < len(log); i++ {
+				res := j.Decode(log[i])
+				out[i] = fmt.Sprint(res.Held, res.Skips, res.Bad)
+				for _, it := range res.Interactions {
+					out[i] += fmt.Sprintf(" %d/%d %s %q %q %v", it.Offset, it.Element, it.ID, it.App, it.SkipReason, it.Flags)
+				}
+			}
+			return out
+		}
+		all := read(0)
+		for first := 1; first < len(log); first++ {
+			from := 0
+			for log[from].Time.Before(log[first-1].Time.Add(-d.NewJoiner("logs").Reach())) {
+				from++
+			}
+			if got := read(from); !slices.Equal(got[first:], all[first:]) {
+				for i := first; i < len(log); i++ {
+					if got[i] != all[i] {
+						t.Fatalf("seed %d, read from %d for %d on: record %d becomes\n%s, from the start\n%s", seed, from, first, i, got[i], all[i])
+					}
+				}
+			}
+		}
+	}
+}
+
 // A family's defect costs the one interaction and frees what waited for it.
 func TestAPanicInAFamilyFreesWhatWaited(t *testing.T) {
 	d := newDecoder(t)
@@ -263,7 +323,7 @@ func TestAPanicInAFamilyFreesWhatWaited(t *testing.T) {
 	settle := func(offset int64) Result {
 		r := &record{d: d, src: j.src, join: j, rec: interaction.Record{Topic: "logs", Offset: offset, Time: joinStart}}
 		r.part(bad, "k", value(`{}`))
-		j.settle(r, joinStart)
+		j.settle(r)
 		return r.finish()
 	}
 	if got := settle(1); got.Held != 1 {

@@ -439,7 +439,14 @@ type object struct {
 }
 
 func newObject(raw value) *object {
-	o := &object{raw: raw}
+	o := new(object)
+	o.fill(raw)
+	return o
+}
+
+// fill reads the members of raw into an empty object.
+func (o *object) fill(raw value) {
+	o.raw = raw
 	for w := walk(raw); w.next(); {
 		o.members++
 		name := w.key()
@@ -461,7 +468,6 @@ func newObject(raw value) *object {
 			}
 		}
 	}
-	return o
 }
 
 // lowered is name in lower case, and whether that changed it. Names over 64 bytes

@@ -37,6 +37,9 @@ func NewMetrics(reg prometheus.Registerer, sources []Source) *Metrics {
 }
 
 // Count adds one decoded record of a topic.
-func (m *Metrics) Count(topic string, r Result) {
-	m.records.WithLabelValues(topic, r.Format, r.Envelope, string(r.Outcome)).Inc()
+func (m *Metrics) Count(topic string, r Result) { m.Of(topic, r).Inc() }
+
+// Of is the counter of records like this one, for who has many of them.
+func (m *Metrics) Of(topic string, r Result) prometheus.Counter {
+	return m.records.WithLabelValues(topic, r.Format, r.Envelope, string(r.Outcome))
 }

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"assay/internal/interaction"
-
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
@@ -28,14 +26,13 @@ func FuzzOTLPProtobuf(f *testing.F) {
 	d := newDecoder(f, Source{Topic: "t", Format: otlpProto, Fields: map[string]string{"tenant": "span.tags[0]"}})
 	root := newDecoder(f, Source{Topic: "t", Format: otlpProto, Unit: "root"})
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		rec := interaction.Record{Topic: "t", Offset: 7, Time: joinStart, Value: raw}
-		wellFormed(t, d.Decode(rec))
-		wellFormed(t, root.Decode(rec))
+		bounded(t, d, raw)
+		bounded(t, root, raw)
 	})
 }
 
 // Whatever comes to a joiner in whatever order, its books agree: an offset is released
-// once, after it was held, and nothing waits at the end.
+// once, after it was held, nothing waits at the end, and both bounds hold all the time.
 func FuzzJoiner(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 128, 129, 130, 131})
 	f.Add([]byte{5, 5, 133, 133, 5, 200, 64, 64, 192})
@@ -73,7 +70,7 @@ func FuzzJoiner(f *testing.F) {
 			if op&0x80 != 0 {
 				rec = answeredIn(int64(i), at, int(op&0x0f))
 			}
-			res := j.Decode(rec, joinStart.Add(at))
+			res := j.Decode(rec)
 			if len(res.Bad) > 0 {
 				t.Fatalf("%+v", res.Bad)
 			}
@@ -81,11 +78,14 @@ func FuzzJoiner(f *testing.F) {
 			if res.Held > 0 {
 				held[int64(i)] = true
 			}
+			if j.bytes < 0 || j.bytes > int64(cfg.MaxHeldBytes) {
+				t.Fatalf("%d bytes are held, at most %s may be", j.bytes, cfg.MaxHeldBytes)
+			}
 			if c := j.Counts(); c.Waiting > cfg.MaxHeld || c.Waiting > 0 != (len(held) > 0) {
 				t.Fatalf("%d wait, %d offsets are held", c.Waiting, len(held))
 			}
 		}
-		check(j.Idle(joinStart.Add(at + time.Hour)))
+		check(j.Rest())
 		if len(held) > 0 || j.Counts().Waiting > 0 || len(script) > 0 && interactions == 0 {
 			t.Fatalf("at the end %d offsets are held, %d wait, %d interactions", len(held), j.Counts().Waiting, interactions)
 		}

@@ -18,6 +18,9 @@ type Source struct {
 
 	Unit        string        // of a trace, one of Units; empty is leaf
 	ToolResults string        // what tools answered, one of ToolResults; empty is context
+	Turn        string        // of a conversation, one of Turns; empty is last_user
+	Snapshots   string        // rows of a snapshot, one of Snapshots; empty is judge
+	Rejudge     bool          // a changed row is judged again, though it was whole before
 	JoinWait    time.Duration // how long a half waits for its rest; 0 is 10 minutes
 
 	SchemaRegistry SchemaRegistry // of Avro and Protobuf records
@@ -38,6 +41,9 @@ type source struct {
 	proto     bool    // values are OTLP in Protobuf, so an empty one is an empty batch
 	unitRoot  bool    // of a trace, what stands around the calls is the interaction
 	noTools   bool    // what tools answered is no context
+	turn      string  // of a conversation; empty: the last of the user
+	noSnaps   bool    // rows of a snapshot are left out
+	rejudge   bool    // changed rows are judged again
 	readsText bool    // an override points at a text, so any object can be read
 	overrides []override
 	joinWait  time.Duration
@@ -86,7 +92,17 @@ func compile(s Source, table []family, schemaWait time.Duration) (*source, error
 	if s.ToolResults != "" && !slices.Contains(ToolResults(), s.ToolResults) {
 		errs = append(errs, fmt.Errorf("tool_results %q; want one of %s", s.ToolResults, strings.Join(ToolResults(), ", ")))
 	}
+	if s.Turn != "" && !slices.Contains(Turns(), s.Turn) {
+		errs = append(errs, fmt.Errorf("turn %q; want one of %s", s.Turn, strings.Join(Turns(), ", ")))
+	}
+	if s.Snapshots != "" && !slices.Contains(Snapshots(), s.Snapshots) {
+		errs = append(errs, fmt.Errorf("snapshots %q; want one of %s", s.Snapshots, strings.Join(Snapshots(), ", ")))
+	}
 	out := &source{joinWait: s.JoinWait, proto: s.Format == otlpProto, unitRoot: s.Unit == "root", noTools: s.ToolResults == "ignore"}
+	out.noSnaps, out.rejudge = s.Snapshots == "skip", s.Rejudge
+	if s.Turn != lastUser {
+		out.turn = s.Turn
+	}
 	for i := range table {
 		if table[i].name == s.Format {
 			out.family = &table[i]
@@ -264,7 +280,7 @@ func (e *element) override(o *object) {
 				it.Messages, e.tools = nil, nil
 				e.conversation(v, false)
 			} else {
-				it.Input = e.text(v, "input")
+				it.Input, e.inputFixed = e.text(v, "input"), true
 			}
 		case "output":
 			it.Output = e.text(v, "output")
@@ -299,12 +315,26 @@ func (e *element) overrideLabel(field, text string) {
 		it.Attributes[name] = text
 		return
 	}
-	target := map[string]*string{
-		"app": &it.App, "model": &it.Model, "route": &it.Route, "prompt_version": &it.PromptVersion,
-		"tenant": &it.Tenant, "environment": &it.Environment, "session_id": &it.SessionID,
-		"user_id": &it.UserID, "trace_id": &it.TraceID,
-	}[field]
-	*target = text
+	switch field {
+	case "app":
+		it.App = text
+	case "model":
+		it.Model = text
+	case "route":
+		it.Route = text
+	case "prompt_version":
+		it.PromptVersion = text
+	case "tenant":
+		it.Tenant = text
+	case "environment":
+		it.Environment = text
+	case "session_id":
+		it.SessionID = text
+	case "user_id":
+		it.UserID = text
+	case "trace_id":
+		it.TraceID = text
+	}
 }
 
 // nestedJSON opens a string that holds an object or a list; nil if it holds neither.

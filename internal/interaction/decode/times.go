@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -62,7 +63,7 @@ func (e *element) instant(v value) (t time.Time, zone, ok bool) {
 
 // unixTime reads a number since 1970, its unit by magnitude, its digits exactly.
 func unixTime(text string) (time.Time, bool) {
-	if text == "" || len(text) > 64 || strings.ContainsAny(text, "xX_pPnNiI/") {
+	if text == "" || len(text) > 64 || strings.ContainsAny(text, "xX_pPnNiI/:TZ") {
 		return time.Time{}, false
 	}
 	if _, exponent, ok := strings.Cut(strings.ToLower(text), "e"); ok {
@@ -71,27 +72,85 @@ func unixTime(text string) (time.Time, bool) {
 			return time.Time{}, false
 		}
 	}
+	if n, ok := shortDigits(text); ok { // nearly all are, and exact numbers cost
+		if unit := int64(unitOf(float64(n))); n <= math.MaxInt64/unit {
+			return time.Unix(0, n*unit).UTC(), true
+		}
+		return farAhead(), true
+	}
+	if t, ok := shortSeconds(text); ok {
+		return t, true
+	}
 	n, ok := new(big.Rat).SetString(text)
 	if !ok {
 		return time.Time{}, false
 	}
 	f, _ := n.Float64()
-	unit := time.Nanosecond
-	switch {
-	case f < 1e11:
-		unit = time.Second
-	case f < 1e14:
-		unit = time.Millisecond
-	case f < 1e17:
-		unit = time.Microsecond
-	}
-	n.Mul(n, new(big.Rat).SetInt64(int64(unit)))
+	n.Mul(n, new(big.Rat).SetInt64(int64(unitOf(f))))
 	ns := new(big.Int).Quo(n.Num(), n.Denom())
 	if !ns.IsInt64() {
-		// Beyond the year 2262: a time, if not one that can be right.
-		return time.Unix(1<<40, 0).UTC(), true
+		return farAhead(), true
 	}
 	return time.Unix(0, ns.Int64()).UTC(), true
+}
+
+// unitOf is the unit of a number since 1970, by its magnitude.
+func unitOf(f float64) time.Duration {
+	switch {
+	case f < 1e11:
+		return time.Second
+	case f < 1e14:
+		return time.Millisecond
+	case f < 1e17:
+		return time.Microsecond
+	}
+	return time.Nanosecond
+}
+
+// farAhead stands for what is beyond the year 2262: a time, if not one that can be right.
+func farAhead() time.Time { return time.Unix(1<<40, 0).UTC() }
+
+// shortSeconds reads seconds with a fraction, as Python's clock writes them.
+func shortSeconds(text string) (time.Time, bool) {
+	whole, fraction, _ := strings.Cut(text, ".")
+	if len(whole) > 10 || len(fraction) == 0 || len(fraction) > 9 {
+		return time.Time{}, false
+	}
+	s, ok := shortDigits(whole)
+	if !ok {
+		return time.Time{}, false
+	}
+	ns := int64(0)
+	for i := range 9 {
+		digit := byte('0')
+		if i < len(fraction) {
+			digit = fraction[i]
+		}
+		if digit < '0' || digit > '9' {
+			return time.Time{}, false
+		}
+		ns = ns*10 + int64(digit-'0')
+	}
+	if s > math.MaxInt64/int64(time.Second)-1 {
+		return time.Time{}, false
+	}
+	return time.Unix(s, ns).UTC(), true
+}
+
+// shortDigits reads digits alone, as many as an int64 holds for certain.
+func shortDigits(text string) (int64, bool) {
+	if len(text) == 0 || len(text) > 18 || text[0] == '0' {
+		return 0, false
+	}
+	n := int64(0)
+	for i := range len(text) {
+		c := text[i]
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
 }
 
 // textTime reads RFC 3339 and its near relatives: small letters, a space for the T, a

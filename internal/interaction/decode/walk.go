@@ -2,6 +2,8 @@ package decode
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -84,7 +86,25 @@ func (v value) member(name string) value {
 }
 
 func stringEnd(b []byte, i int) int {
-	for i++; ; {
+	i++
+	// Most strings are names and other short words; a search costs more than they do.
+	for range 2 {
+		if i+8 > len(b) {
+			break
+		}
+		stop := stringStops(binary.LittleEndian.Uint64(b[i:]))
+		if stop == 0 {
+			i += 8
+			continue
+		}
+		i += bits.TrailingZeros64(stop) / 8
+		if b[i] == '"' {
+			return i + 1
+		}
+		i += 2 // an escape
+		break
+	}
+	for {
 		n := bytes.IndexByte(b[i:], '"')
 		i += n + 1
 		back := 0
@@ -95,6 +115,13 @@ func stringEnd(b []byte, i int) int {
 			return i
 		}
 	}
+}
+
+// stringStops has the high bit set of the first byte of w that is a quote or a backslash.
+func stringStops(w uint64) uint64 {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	quote, back := w^(ones*'"'), w^(ones*'\\')
+	return ((quote-ones)&^quote | (back-ones)&^back) & high
 }
 
 func valueEnd(b []byte, i int) int {
@@ -140,12 +167,12 @@ func unescape(b []byte) (string, bool) {
 	lossy := false
 	for i := 0; i < len(b); {
 		if b[i] != '\\' {
-			r, n := utf8.DecodeRune(b[i:])
-			if r == utf8.RuneError && n == 1 {
-				lossy = true
+			plain := b[i:]
+			if n := bytes.IndexByte(plain, '\\'); n >= 0 {
+				plain = plain[:n]
 			}
-			out.WriteRune(r)
-			i += n
+			lossy = writeUTF8(&out, plain) || lossy
+			i += len(plain)
 			continue
 		}
 		switch c := b[i+1]; c {
@@ -182,6 +209,22 @@ func unescape(b []byte) (string, bool) {
 		i += 2
 	}
 	return out.String(), lossy
+}
+
+// writeUTF8 writes text, with U+FFFD for every byte that is no UTF-8, and reports whether
+// there was one.
+func writeUTF8(out *strings.Builder, text []byte) (lossy bool) {
+	if utf8.Valid(text) {
+		out.Write(text)
+		return false
+	}
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRune(text[i:])
+		lossy = lossy || r == utf8.RuneError && n == 1
+		out.WriteRune(r)
+		i += n
+	}
+	return lossy
 }
 
 func hex4(b []byte) rune {
