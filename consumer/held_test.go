@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -225,4 +226,37 @@ func TestReachStepsOverOffsetsWithoutARecord(t *testing.T) {
 	if got := m.handler.resolvedOffsets(0); !slices.Equal(got, []int64{0, 1, 2, 3, 4, 5, 6, 7}) {
 		t.Errorf("records at %v: the marker is not where this test expects it", got)
 	}
+}
+
+// A restart of a topic that joins may read much of the log again before anything new. That
+// is no standstill: a process that was ended for it would start from the front for ever.
+func TestReadingAgainIsNoStandstill(t *testing.T) {
+	p := &partition{gate: newGate(0), budget: newBudget(10, 1000), log: slog.New(slog.DiscardHandler)}
+	s := &session{p: p, handler: &handled{h: newHandler()}, below: 100}
+	s.tracker = newTracker(s.below, 10, 1000, p.budget)
+	p.session.Store(s)
+	p.logEnd.Store(200)
+	g := &generation{c: &Consumer{cfg: Config{StuckAfter: time.Minute}}, partitions: []*partition{p}}
+
+	now := time.Now()
+	look := func(stuck bool) {
+		t.Helper()
+		now = now.Add(50 * time.Second)
+		g.lookForStuck(now)
+		if got := g.c.stuck.Load(); got != stuck {
+			t.Errorf("at %s: stuck %t, want %t", now, got, stuck)
+		}
+	}
+	look(false)
+	for offset := range int64(5) {
+		if err := s.hand(t.Context(), interaction.Record{Topic: topic, Offset: offset}, 1, moment{}); err != nil {
+			t.Fatal(err)
+		}
+		look(false)
+		if age := p.observe(now).watermarkAge; age != 0 {
+			t.Errorf("watermark age %s while records are read again", age)
+		}
+	}
+	look(false)
+	look(true)
 }

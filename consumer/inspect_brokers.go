@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +22,7 @@ type BrokerState struct {
 	Advertised bool  // named by another broker, not by us
 	Err        error // the true reason why it cannot be used
 	Fix        string
-	Expires    time.Time // the earliest end among its certificates; zero without TLS
+	Expires    time.Time // until when its certificates are good; zero without TLS
 }
 
 // Brokers looks at every address of the configuration, then at the ones that the cluster
@@ -97,7 +98,7 @@ func (i *Inspector) broker(ctx context.Context, addr string) BrokerState {
 	return b
 }
 
-// certificates looks at what the broker shows: when the first of it ends, and what is
+// certificates looks at what the broker shows: until when it is good, and what is
 // wrong with it. Other errors are for reason to find.
 func certificates(ctx context.Context, ours *tls.Config, addr string, wait time.Duration) (expires time.Time, fault error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
@@ -110,12 +111,7 @@ func certificates(ctx context.Context, ours *tls.Config, addr string, wait time.
 	cfg.ServerName = host
 	cfg.InsecureSkipVerify = true // to see the certificate that would be refused; VerifyConnection decides
 	cfg.VerifyConnection = func(s tls.ConnectionState) error {
-		for _, c := range s.PeerCertificates {
-			if expires.IsZero() || c.NotAfter.Before(expires) {
-				expires = c.NotAfter
-			}
-		}
-		fault = verify(s.PeerCertificates, ours.RootCAs, host, time.Now())
+		expires, fault = verify(s.PeerCertificates, ours.RootCAs, host, time.Now())
 		return fault
 	}
 	conn, err := (&tls.Dialer{Config: cfg}).DialContext(ctx, "tcp", addr)
@@ -127,16 +123,42 @@ func certificates(ctx context.Context, ours *tls.Config, addr string, wait time.
 
 // verify is what a client does with a broker's certificates. Each fault is said by
 // itself: the standard library stops at the first, and a certificate that has ended is
-// no better for a right name.
-func verify(chain []*x509.Certificate, roots *x509.CertPool, host string, now time.Time) error {
+// no better for a right name. What a broker shows beyond what leads to an authority does
+// not matter.
+func verify(chain []*x509.Certificate, roots *x509.CertPool, host string, now time.Time) (expires time.Time, fault error) {
 	if len(chain) == 0 {
-		return errors.New("the broker shows no certificate")
+		return time.Time{}, errors.New("the broker shows no certificate")
 	}
 	leaf, between := chain[0], x509.NewCertPool()
 	for _, c := range chain[1:] {
 		between.AddCert(c)
 	}
 	var errs []error
+	paths, err := leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: now})
+	if err != nil {
+		expires, errs = firstEnd(chain), faults(chain, x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: now})
+	}
+	if err != nil && errs == nil { // an authority of ours has ended
+		errs = []error{err}
+	}
+	for _, path := range paths { // clients take any
+		if end := firstEnd(path); end.After(expires) {
+			expires = end
+		}
+	}
+	if err := leaf.VerifyHostname(host); err != nil {
+		errs = append(errs, fmt.Errorf("the certificate is not for %s but for %s: %w", host, names(leaf), err))
+	}
+	return expires, errors.Join(errs...)
+}
+
+func firstEnd(chain []*x509.Certificate) time.Time {
+	return slices.MinFunc(chain, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) }).NotAfter
+}
+
+// faults are those of a chain that leads to no authority now.
+func faults(chain []*x509.Certificate, o x509.VerifyOptions) (errs []error) {
+	leaf, now := chain[0], o.CurrentTime
 	for _, c := range chain {
 		switch {
 		case now.After(c.NotAfter):
@@ -147,11 +169,10 @@ func verify(chain []*x509.Certificate, roots *x509.CertPool, host string, now ti
 		}
 	}
 	// within its time, so that the other faults show
-	at := now
 	if now.After(leaf.NotAfter) {
-		at = leaf.NotAfter
+		o.CurrentTime = leaf.NotAfter
 	}
-	if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: at}); err != nil {
+	if _, err := leaf.Verify(o); err != nil {
 		var unknown x509.UnknownAuthorityError
 		if errors.As(err, &unknown) {
 			err = fmt.Errorf("the certificate of %s is signed by %s, which is not trusted here: %w", leaf.Subject.CommonName, leaf.Issuer.CommonName, err)
@@ -161,10 +182,7 @@ func verify(chain []*x509.Certificate, roots *x509.CertPool, host string, now ti
 			errs = append(errs, err)
 		}
 	}
-	if err := leaf.VerifyHostname(host); err != nil {
-		errs = append(errs, fmt.Errorf("the certificate is not for %s but for %s: %w", host, names(leaf), err))
-	}
-	return errors.Join(errs...)
+	return errs
 }
 
 func names(c *x509.Certificate) string {

@@ -224,9 +224,9 @@ func brokerComesBack(t *testing.T, k *testkit.KafkaCluster, where place) {
 	w := where(t, 1)
 	w.produce(0, 50)
 	m := w.start("a", option{
-		kafka: func(k *KafkaConfig) { k.SessionTimeout = 60 * time.Second },
-		config: func(c *Config) {
-			c.DrainJudge, c.DrainFlush, c.CommitEvery = 30*time.Second, 20*time.Second, time.Minute
+		kafka: func(k *KafkaConfig) { k.SessionTimeout, k.RebalanceTimeout = 5*time.Minute, 5*time.Minute },
+		config: func(c *Config) { // a drain that lasts longer than this test waits
+			c.DrainJudge, c.DrainFlush, c.CommitEvery = 2*time.Minute, time.Minute, time.Minute
 		},
 		// the library comes back as a new member: the group waits for the old one's session
 		consumer: func(c *Consumer) { c.kafka.SessionTimeout = 2 * time.Second },

@@ -19,17 +19,19 @@ import (
 
 // later resolves records in goroutines, out of order, as judging does.
 func later(h *handler) {
-	var running sync.WaitGroup
+	var groups sync.Map // one of each partition: others go on while one drains
+	running := func(p *handled) *sync.WaitGroup {
+		g, _ := groups.LoadOrStore(p, new(sync.WaitGroup))
+		return g.(*sync.WaitGroup)
+	}
 	h.handle = func(_ context.Context, p *handled, d Delivery) {
-		running.Add(1)
-		go func() {
-			defer running.Done()
+		running(p).Go(func() {
 			time.Sleep(time.Duration(rand.N(int64(2 * time.Millisecond))))
 			p.resolve(d, Durable)
-		}()
+		})
 	}
-	h.drain = func(context.Context, *handled) error {
-		running.Wait()
+	h.drain = func(_ context.Context, p *handled) error {
+		running(p).Wait()
 		return nil
 	}
 }

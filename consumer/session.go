@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,7 +20,8 @@ type session struct {
 	p       *partition
 	handler Partition
 	tracker *tracker
-	below   int64 // offsets under it are only counted again
+	below   int64        // offsets under it are only counted again
+	again   atomic.Int64 // how many of them were
 
 	resolved [4]prometheus.Counter // by outcome
 	restart  context.CancelCauseFunc
@@ -301,6 +303,7 @@ func (s *session) hand(ctx context.Context, rec interaction.Record, bytes int64,
 	s.current = rec.Offset
 	if d.Below {
 		s.handler.Handle(ctx, d)
+		s.again.Add(1)
 		return nil
 	}
 	if !s.tracker.tryAdmit(bytes) {

@@ -53,7 +53,7 @@ type observation struct {
 	open, held   int
 	bytes        int64
 	known        bool  // the ends of the log are known
-	progress     int64 // the watermark without the records held on purpose
+	progress     int64 // grows with the watermark without the records held on purpose, and with what is read again
 	waits        bool  // there is something to read or to finish
 	lag          int64
 	lagAge       time.Duration // by the producers' clocks
@@ -68,10 +68,10 @@ func (p *partition) observe(now time.Time) observation {
 		return observation{}
 	}
 	st := s.tracker.state()
-	o := observation{open: st.open, held: st.held, bytes: st.bytes, known: true, progress: st.progress}
+	o := observation{open: st.open, held: st.held, bytes: st.bytes, known: true, progress: st.progress + s.again.Load()}
 	o.lag = max(p.logEnd.Load()-max(st.watermark, p.logStart.Load()), 0)
 	o.waits = p.logEnd.Load() > max(st.progress, p.logStart.Load())
-	o.watermarkAge = p.moved.since(st.progress, !o.waits, now)
+	o.watermarkAge = p.moved.since(o.progress, !o.waits, now)
 	switch {
 	case st.oldest.fetched > 0:
 		o.oldestAge = max(now.Sub(time.UnixMilli(st.oldest.fetched)), 0)

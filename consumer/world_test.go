@@ -348,7 +348,7 @@ func (w *world) awaitCommitted(want ...int64) {
 // hanging only.
 func eventually(tb testing.TB, say func() string, ok func() bool) {
 	tb.Helper()
-	end := time.Now().Add(20 * time.Second)
+	end := time.Now().Add(time.Minute)
 	for !ok() {
 		if time.Now().After(end) {
 			tb.Fatal(say())

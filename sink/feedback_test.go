@@ -61,6 +61,33 @@ func TestForeignScoresAreKeptAndWaitForNothing(t *testing.T) {
 	}
 }
 
+// Whoever looks at an interaction sees each label once, at its newest, and none that was
+// taken back.
+func TestLabelsOfAnInteractionAreTheNewestAndThoseThatStand(t *testing.T) {
+	db := migratedDB(t)
+	id := "int-000001"
+	foreign := LabelChange{Question: "tone", InteractionID: id, Rater: "feedback:tone", Option: "warm", Pi2: 1, Origin: "volunteered", At: noon, Revision: 5}
+	write(t, db, []LabelChange{passLabel(id, "ann", true), passLabel(id, "bob", true), fromLog(id, true, 10), passLabel("int-000002", "ann", true), foreign},
+		"stored waits", "stored waits", "stored waits", "stored waits", "stored waits")
+	write(t, db, []LabelChange{fromLog(id, false, 20), {Check: "refunds", InteractionID: id, Rater: "bob", Removed: true}}, "corrected waits", "removed")
+	insertAll(t, db, evaluationsTable(), []Evaluation{evaluation(1)})
+	expect := func() {
+		t.Helper()
+		labels, err := db.LabelsOf(t.Context(), id)
+		if err != nil || len(labels) != 3 {
+			t.Fatalf("labels %+v (%v), want 3", labels, err)
+		}
+		if labels[0].Question != "tone" || labels[1].Rater != "ann" || !*labels[1].Passed || labels[2].Rater != "feedback:thumbs" || *labels[2].Passed {
+			t.Errorf("labels %+v", labels)
+		}
+	}
+	expect()
+	if n, err := db.PlaceLabels(t.Context(), noon.Add(-time.Hour), noon.Add(-time.Hour)); err != nil || n != 2 {
+		t.Fatalf("%d moved (%v), want 2", n, err)
+	}
+	expect()
+}
+
 // A restart has to know whether it must look for halves, and where.
 func TestSegmentsSayWhetherTheyCountRecordsThatWereKept(t *testing.T) {
 	db := migratedDB(t)

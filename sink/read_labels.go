@@ -1,8 +1,11 @@
 package sink
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -58,6 +61,21 @@ func (db *DB) labelsOf(ctx context.Context, ids []string) ([]Label, error) {
 		func(scan func(...any) error) (Label, error) { return scanLabel(scan) }, idsParam(ids))
 }
 
+// LabelsOf returns what people and logs say about an interaction, for whoever looks:
+// labels by check and rater, and foreign scores before them.
+func (db *DB) LabelsOf(ctx context.Context, interactionID string) ([]Label, error) {
+	have, err := db.labelsOf(ctx, []string{interactionID})
+	if err != nil {
+		return nil, err
+	}
+	_, newest := newestLabels(have)
+	found := slices.DeleteFunc(slices.Collect(maps.Values(newest)), func(l Label) bool { return l.Deleted })
+	slices.SortFunc(found, func(a, b Label) int {
+		return cmp.Or(cmp.Compare(a.Check, b.Check), cmp.Compare(a.Question, b.Question), cmp.Compare(a.Rater, b.Rater))
+	})
+	return found, nil
+}
+
 // a place is where the labels of an interaction belong: the time and slice of its
 // judgement.
 type place struct {
@@ -99,7 +117,7 @@ func (db *DB) foundLabels(ctx context.Context, labelled, judged time.Time, limit
 		INNER JOIN (
 			SELECT check, interaction_id, min(ts) AS place_ts, argMin(slice_id, ` + firstRow + `) AS place_id, argMin(slice, ` + firstRow + `) AS place_slice
 			FROM {{db}}.evaluations
-			WHERE inserted_at >= {judged:DateTime('UTC')} AND interaction_id IN (SELECT interaction_id FROM {{db}}.labels WHERE ts < toDateTime64(86400, 3, 'UTC') AND inserted_at >= {labelled:DateTime('UTC')})
+			WHERE inserted_at >= {judged:DateTime('UTC')} AND interaction_id IN (SELECT interaction_id FROM {{db}}.labels WHERE check != '' AND ts < toDateTime64(86400, 3, 'UTC') AND inserted_at >= {labelled:DateTime('UTC')})
 			GROUP BY check, interaction_id
 		) AS e ON l.check = e.check AND l.interaction_id = e.interaction_id
 		WHERE l.deleted = 0 AND l.inserted_at >= {labelled:DateTime('UTC')}

@@ -179,24 +179,7 @@ func (db *DB) writeLabels(ctx context.Context, changes []LabelChange, now time.T
 	if err != nil {
 		return nil, err
 	}
-	// A label may be there twice, waiting and at its place, until the monitor has moved
-	// it: the placed one says where, the newer one what. That a waiting one is removed
-	// says nothing then: the monitor did it.
-	last, newest := make(map[labelKey]Label), make(map[labelKey]Label)
-	for _, l := range have {
-		if !l.waits() {
-			last[l.key()], newest[l.key()] = l, l
-		}
-	}
-	for _, l := range have {
-		switch placed, ok := last[l.key()]; {
-		case !l.waits():
-		case !ok:
-			last[l.key()], newest[l.key()] = l, l
-		case !l.Deleted && l.Revision > placed.Revision:
-			newest[l.key()] = l
-		}
-	}
+	last, newest := newestLabels(have)
 	outcomes := make([]LabelOutcome, len(changes))
 	var rows []Label
 	for i, c := range changes {
@@ -233,6 +216,29 @@ func (db *DB) writeLabels(ctx context.Context, changes []LabelChange, now time.T
 		rows = append(rows, l)
 	}
 	return outcomes, db.PutLabels(ctx, rows)
+}
+
+// newestLabels are the labels that count, by key: where each is, and what it says. A label
+// may be there twice, waiting and at its place, until the monitor has moved it: the placed
+// one says where, the newer one what. That a waiting one is removed says nothing then: the
+// monitor did it.
+func newestLabels(have []Label) (last, newest map[labelKey]Label) {
+	last, newest = make(map[labelKey]Label), make(map[labelKey]Label)
+	for _, l := range have {
+		if !l.waits() {
+			last[l.key()], newest[l.key()] = l, l
+		}
+	}
+	for _, l := range have {
+		switch placed, ok := last[l.key()]; {
+		case !l.waits():
+		case !ok:
+			last[l.key()], newest[l.key()] = l, l
+		case !l.Deleted && l.Revision > placed.Revision:
+			newest[l.key()] = l
+		}
+	}
+	return last, newest
 }
 
 // label is the change as a row without a place. Its revision is the time in

@@ -132,7 +132,7 @@ func (o aggregateOptions) hold(m aggregate.Metric, v aggregate.Value) error {
 	switch {
 	case !ok:
 		return errGate{fmt.Errorf("%s: no number to hold against --fail-under", m.Name), exitTooFew}
-	case number < o.failUnder:
+	case !(number >= o.failUnder): // NaN meets nothing
 		return errGate{fmt.Errorf("%s: %.4f is under %.4f", m.Name, number, o.failUnder), exitGate}
 	}
 	return nil

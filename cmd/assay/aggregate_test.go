@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,5 +81,6 @@ func TestAnAggregateCanBeAGate(t *testing.T) {
 	}
 	f(`{"claims":[[true,false]]}`, .5, 0)
 	f(`{"claims":[[true,false]]}`, .6, exitGate)
+	f(`{"claims":[[true,false]]}`, math.NaN(), exitGate) // nothing is as much as no number
 	f(`{"claims":[[]]}`, .6, exitTooFew)
 }

@@ -72,7 +72,7 @@ are used in place of the embedded ones.`,
 	f.Uint64Var(&o.seed, "seed", 0, "another day than the usual one")
 	f.StringVar(&o.realJudge, "real-judge", "", "judge answers_policy with an OpenAI-compatible endpoint")
 	f.StringVar(&o.realModel, "real-judge-model", "", "the model at --real-judge")
-	f.StringVar(&o.realMethod, "real-judge-method", "logprobs", "logprobs or structured")
+	f.StringVar(&o.realMethod, "real-judge-method", "logprobs", "logprobs, structured or votes:N")
 	f.StringVar(&o.realKeyEnv, "real-judge-key-env", "", "the variable that holds the key for --real-judge")
 	f.Int64Var(&o.realCallsLimit, "real-judge-calls", 5000, "calls that --real-judge may get")
 	return cmd

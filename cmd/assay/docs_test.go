@@ -36,7 +36,8 @@ func TestTheDocumentsNameOnlyWhatExists(t *testing.T) {
 			}
 		}
 		for _, m := range metric.FindAllStringSubmatch(string(raw), -1) {
-			if !strings.Contains(source, `"`+m[1]+`"`) {
+			// the consumer's gauges are named by their ends
+			if !strings.Contains(source, `"`+m[1]+`"`) && !strings.Contains(source, `desc("`+strings.TrimPrefix(m[1], "assay_consumer_")+`"`) {
 				t.Errorf("%s names the metric %s, which nothing exports", name, m[1])
 			}
 		}

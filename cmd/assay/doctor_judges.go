@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"assay/evaluators"
 	"assay/internal/checks"
 )
 
@@ -78,14 +79,15 @@ func (d *doctor) load() {
 		}
 	}
 	slices.SortStableFunc(judged, func(a, b checks.Check) int { return cmp.Compare(d.took(b.Judge), d.took(a.Judge)) })
-	calls := make(map[string]float64) // per second, by judge
+	judgements, calls := make(map[string]float64), make(map[string]float64) // per second, by judge
 	for _, l := range d.loads {
 		if l.perSecond == 0 {
 			continue
 		}
 		open, unselected := 0.0, 1.0
 		for _, c := range judged {
-			calls[c.Judge] += l.perSecond * c.Sample.Rate
+			judgements[c.Judge] += l.perSecond * c.Sample.Rate
+			calls[c.Judge] += l.perSecond * c.Sample.Rate * d.callsEach(c)
 			open += l.perSecond * unselected * c.Sample.Rate * d.took(c.Judge).Seconds()
 			unselected *= 1 - c.Sample.Rate
 		}
@@ -103,8 +105,8 @@ func (d *doctor) load() {
 			continue
 		}
 		what, day := "load of judge "+j.Name, 86400*perSecond
-		running := perSecond * d.took(j.Name).Seconds()
-		says := fmt.Sprintf("at most %.1f questions/s of %s each: %.1f under way of %d, %s a day", perSecond, d.took(j.Name).Round(time.Millisecond), running, j.MaxInFlight, grouped(int64(day)))
+		running := judgements[j.Name] * d.took(j.Name).Seconds()
+		says := fmt.Sprintf("at most %.1f judgements/s of %s each: %.1f under way of %d, %s requests a day", judgements[j.Name], d.took(j.Name).Round(time.Millisecond), running, j.MaxInFlight, grouped(int64(day)))
 		switch {
 		case running > float64(j.MaxInFlight):
 			d.warn(what, says, "raise max_in_flight or requests_per_minute, or lower sample.rate: judging falls behind and the lag grows")
@@ -116,6 +118,18 @@ func (d *doctor) load() {
 			d.ok(what, says)
 		}
 	}
+}
+
+// callsEach is how often a check asks its judge about one interaction, at most: votes, both
+// orders, a question a claim.
+func (d *doctor) callsEach(c checks.Check) float64 {
+	ev, err := evaluators.New(c.Evaluator, c.Settings())
+	if err != nil {
+		return 1 // the checks file was loaded, so it can be made
+	}
+	j, _ := d.file.Judge(c.Judge)
+	_, most := itemCalls(ev, j)
+	return most
 }
 
 // took is how long a judge takes: by what is stored, else as it answered the doctor,

@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,30 @@ func TestTheLoadDoesNotDependOnTheOrderOfTheChecks(t *testing.T) {
 		if want := "10.0 records/s, at most 7.5/s judged: 45.0 records unresolved at a time, the window holds 50"; len(d.found) != 1 || d.found[0].Says != want || d.found[0].State != stateOK {
 			t.Errorf("%+v, want %q", d.found, want)
 		}
+	}
+}
+
+// Budgets count requests, and five votes are five of them.
+func TestTheLoadOfAJudgeCountsItsVotes(t *testing.T) {
+	file, err := checks.Parse("assay.yaml", []byte(`
+version: 1
+sources: [{ topic: t }]
+judges:
+  main: { kind: openai, base_url: "http://127.0.0.1:1/v1", model: m, method: "votes:5", budget: { calls_per_day: 400000 } }
+checks:
+  - { name: policy, evaluator: closed_qa, criteria: { text: "Says when it comes." }, judge: main, sample: { rate: 0.5 }, alert: { target: 0.9 } }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &doctor{
+		env: environment{Consumer: consumer.Config{Window: 50, Total: 1000}}, file: file,
+		probed: map[string]time.Duration{"main": time.Second}, loads: []topicLoad{{"t", 1, 2}},
+	}
+	d.load()
+	if len(d.found) != 2 || d.found[1].State != stateWarn || !strings.Contains(d.found[1].Says, "at most 1.0 judgements/s of 1s each: 1.0 under way") ||
+		!strings.Contains(d.found[1].Says, "432,000 requests a day; calls_per_day is 400,000") {
+		t.Errorf("%+v", d.found)
 	}
 }
 

@@ -52,7 +52,7 @@ version and the same judge have answered for is not asked again (what was shed o
 --against holds the results against an earlier run's, item by item (by id), with a paired test.
 
 Exit: 0 done, 1 failed or interrupted, 2 wrong usage, 3 a gate (--fail-under, --fail-worse) was
-not met, 4 too little data to hold a gate against.`,
+not met, 4 too little data to hold a gate against (more than 20% missing or unreadable).`,
 		Example: `  assay evaluate answers.jsonl --evaluator factuality --coarse
   assay evaluate answers.jsonl --evaluator closed_qa --criteria "Names the day of delivery." \
       --judge-url http://127.0.0.1:8000/v1 --judge-model llama-3 --method logprobs
@@ -127,11 +127,17 @@ func (a *app) evaluate(ctx context.Context, path string, o evaluateOptions) erro
 			return errUsage{fmt.Errorf("--against: %w", err)}
 		}
 	}
+	if sameFile(path, o.out) || sameFile(path, o.junit) {
+		return errUsage{fmt.Errorf("%s is what is to be judged: name another file to write to", path)}
+	}
 	run := fileRun{evaluators: evs, concurrency: o.concurrency} // without a judge where all compute
 	if asking {
 		if run.judge, err = a.judgeFor(env, o); err != nil {
 			return err
 		}
+	}
+	if note := o.note(evs); note != "" {
+		fmt.Fprintln(a.err, "note:", note)
 	}
 	items, bad, err := readItems(env, path, o)
 	if err != nil {
@@ -185,6 +191,9 @@ func (a *app) report(path string, o evaluateOptions, names []string, done fileJu
 		return err
 	}
 	held := append(holdAll(gates, sums, names), holdWorse(changes, o.failWorse)...)
+	if len(held) > 0 {
+		held = append(held, holdReadable(len(done.results), bad))
+	}
 	if o.junit != "" {
 		if err := writeJUnit(o.junit, path, names, sums, done.lines, held); err != nil {
 			return err

@@ -14,6 +14,7 @@ type comparison struct {
 	Evaluator string `json:"evaluator"`
 	Pairs     int    `json:"pairs"`    // items with an answer in both runs
 	Unpaired  int    `json:"unpaired"` // items of this run without one in both
+	Lost      int    `json:"lost"`     // those of them that had an answer before
 
 	Before     float64    `json:"pass_rate_before"` // over the pairs, as all that follows
 	After      float64    `json:"pass_rate_after"`
@@ -23,8 +24,7 @@ type comparison struct {
 	P          *float64   `json:"p_value"` // McNemar, exact, mid-p
 	MeanChange *between   `json:"mean_score_change"`
 	MeanP      *float64   `json:"mean_score_p_value"` // paired t
-	MeanSame   bool       `json:"mean_score_changed_evenly"`
-	Worse      []worsened `json:"worse"` // passed before, not now; the first of them
+	Worse      []worsened `json:"worse"`              // passed before, not now; the first of them
 	Caution    string     `json:"caution,omitempty"`
 }
 
@@ -70,7 +70,7 @@ func resultsOf(evaluator string, lines []lineResult) (found []lineResult) {
 func compareEvaluator(name string, before, after []lineResult) (comparison, error) {
 	c := comparison{Evaluator: name, Worse: []worsened{}}
 	earlier := make(map[string][]lineResult)
-	for _, l := range before {
+	for _, l := range settled(before) {
 		earlier[l.ID] = append(earlier[l.ID], l)
 	}
 	var table stats.PairedRates
@@ -91,6 +91,9 @@ func compareEvaluator(name string, before, after []lineResult) (comparison, erro
 		earlier[now.ID] = rest[1:]
 		if !scored(was) || !scored(now) {
 			c.Unpaired++
+			if scored(was) {
+				c.Lost++
+			}
 			continue
 		}
 		if was.Version != now.Version {
@@ -137,7 +140,7 @@ func compareEvaluator(name string, before, after []lineResult) (comparison, erro
 	if err != nil {
 		return c, err
 	}
-	c.MeanChange, c.MeanP, c.MeanSame = &between{Value: mean}, meanP, interval == nil
+	c.MeanChange, c.MeanP = &between{Value: mean}, meanP
 	if interval != nil {
 		c.MeanChange.Lower, c.MeanChange.Upper = &interval.Lower, &interval.Upper
 	}
@@ -218,6 +221,8 @@ func holdWorse(all []comparison, level float64) []heldGate {
 		switch {
 		case c.Pairs == 0:
 			h.err = errGate{fmt.Errorf("%s: no item has an answer in both runs", c.Evaluator), exitTooFew}
+		case float64(c.Lost) > maxMissing*float64(c.Lost+c.Pairs):
+			h.err = errGate{fmt.Errorf("%s: %d of %d items with an answer then have none now: too little to compare", c.Evaluator, c.Lost, c.Lost+c.Pairs), exitTooFew}
 		case c.Change.Value < 0 && *c.P < level:
 			h.err = errGate{fmt.Errorf("%s: pass rate fell from %s to %s over %d items, p %s", c.Evaluator, percent(c.Before), percent(c.After), c.Pairs, pValue(c.P)), exitGate}
 		}

@@ -15,7 +15,7 @@ type dryEvaluator struct {
 	Items        int                       `json:"items"`
 	Found        int                       `json:"found"` // in --out already
 	Asked        int                       `json:"asked"` // items that a judge would be asked about
-	Questions    int                       `json:"questions"`
+	Questions    float64                   `json:"questions"`
 	More         bool                      `json:"more"` // further ones depend on the answers
 	InputTokens  float64                   `json:"input_tokens_about"`
 	OutputTokens float64                   `json:"output_tokens_about"`
@@ -45,15 +45,15 @@ func (a *app) dryRun(ctx context.Context, r fileRun) error {
 	}
 	t := newTable(a.out, "evaluator", "items", "in --out", "asked", "questions", "tokens, about", "USD, about", "without a judge")
 	for _, d := range all {
-		questions := fmt.Sprint(d.Questions)
+		more := ""
 		if d.More {
-			questions += " or more"
+			more = " or more"
 		}
 		counts := make(map[string]int, len(d.WithoutJudge))
 		for status, n := range d.WithoutJudge {
 			counts[string(status)] = n
 		}
-		t.AppendRow([]any{d.Evaluator, d.Items, d.Found, d.Asked, questions, count(d.InputTokens + d.OutputTokens), fmt.Sprintf("%.4f", d.USD), countsOf(counts)})
+		t.AppendRow([]any{d.Evaluator, d.Items, d.Found, d.Asked, count(d.Questions) + more, count(d.InputTokens+d.OutputTokens) + more, fmt.Sprintf("%.4f", d.USD) + more, countsOf(counts)})
 	}
 	t.Render()
 	for _, d := range all {
@@ -102,7 +102,7 @@ func (r fileRun) dry(ctx context.Context, ev evaluators.Evaluator) (dryEvaluator
 
 // a questionCost is what the questions about an item come to, votes and orders counted.
 type questionCost struct {
-	questions int
+	questions float64
 	in, out   float64 // tokens
 }
 
@@ -131,9 +131,12 @@ func costOf(c checks.Judge, ev evaluators.Evaluator, dry evaluators.DryRun) ques
 		default:
 			tokens += around
 		}
-		cost.questions += often
+		cost.questions += float64(often)
 		cost.in += tokens * float64(often)
 		cost.out += answerTokens(c.Method, q) * float64(often)
+	}
+	if c.Kind == checks.KindEmbedded { // computes, and reads no tokens
+		cost.in, cost.out = 0, 0
 	}
 	return cost
 }

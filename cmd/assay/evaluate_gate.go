@@ -110,6 +110,16 @@ func holdAll(gates []gate, sums []aggregate.Summary, names []string) []heldGate 
 	return held
 }
 
+// holdReadable is the condition under which gates say something of the file: most of its
+// lines could be read.
+func holdReadable(items, bad int) heldGate {
+	h := heldGate{evaluator: "lines", condition: fmt.Sprintf("at most %s unreadable", percent(maxMissing))}
+	if float64(bad) > maxMissing*float64(items+bad) {
+		h.err = errGate{fmt.Errorf("%d lines could not be read, %d items could: too little to hold a gate against", bad, items), exitTooFew}
+	}
+	return h
+}
+
 // gatesError is one error of all gates. Too little to say about one is more than a gate
 // that another did not meet: nobody should read the second as the whole story.
 func gatesError(held []heldGate) error {

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"assay/evaluators/aggregate"
 )
 
 func TestARunIsComparedWithAnEarlierOneItemByItem(t *testing.T) {
@@ -59,6 +62,62 @@ func TestARunIsComparedWithAnEarlierOneItemByItem(t *testing.T) {
 	}
 }
 
+// A gate says nothing of a file most of which was not judged: lines that cannot be read,
+// or a judge that answers for few of the items it answered for before.
+func TestAGateIsNotMetByTheFewThatAreLeft(t *testing.T) {
+	r := newEvaluateRoom(t)
+	in := r.write("in.jsonl", "good 0", "good 1", "good 2", "good 3")
+	tooFew := func(want string, o evaluateOptions) {
+		t.Helper()
+		text, err := r.run(t.Context(), in, false, o)
+		var gate errGate
+		if !errors.As(err, &gate) || gate.code != exitTooFew || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q\n%s", err, want, text)
+		}
+	}
+	old := r.options(func(o *evaluateOptions) { o.out = r.path("old.jsonl") })
+	if _, err := r.run(t.Context(), in, false, old); err != nil {
+		t.Fatal(err)
+	}
+	under := r.options(func(o *evaluateOptions) { o.failUnder = []string{"pass_rate=0.9"} })
+	worse := r.options(func(o *evaluateOptions) { o.against, o.failWorse = r.path("old.jsonl"), .05 })
+	appendTo := func(text string) {
+		t.Helper()
+		f, err := os.OpenFile(in, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.WriteString(text)
+		if err = errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	appendTo("{torn\n") // one of five is borne
+	for _, o := range []evaluateOptions{under, worse} {
+		if _, err := r.run(t.Context(), in, false, o); err != nil {
+			t.Error(err)
+		}
+	}
+	appendTo("{torn\n")
+	tooFew("2 lines could not be read, 4 items could", under)
+	tooFew("2 lines could not be read, 4 items could", worse)
+
+	r.write("in.jsonl", "good 0", "good 1", "broken 2", "broken 3")
+	tooFew("2 of 4 items with an answer then have none now", worse)
+}
+
+// A run that was interrupted may have failed at an item, and then have its answer.
+func TestWhatFailedAndWasAskedAgainIsComparedByItsAnswer(t *testing.T) {
+	yes, score := true, .9
+	failed := lineResult{Line: 1, ID: "a", Item: "x", Evaluator: "e", Status: "error"}
+	answered := failed
+	answered.Status, answered.Passed, answered.Score = "ok", &yes, &score
+	got, err := compareRuns([]string{"e"}, []lineResult{failed, answered}, []lineResult{answered})
+	if err != nil || got[0].Pairs != 1 || got[0].Unpaired != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestAJUnitReportHasACaseForEachItemAndGate(t *testing.T) {
 	r := newEvaluateRoom(t)
 	in := r.write("in.jsonl", "good 0", "bad 1 <&>", "broken 2")
@@ -78,7 +137,7 @@ func TestAJUnitReportHasACaseForEachItemAndGate(t *testing.T) {
 	if err := xml.Unmarshal(raw, &report); err != nil {
 		t.Fatalf("%v in %s", err, raw)
 	}
-	if report.Tests != 8 || report.Failures != 3 || report.Errors != 1 || report.Skipped != 3 || len(report.Suites) != 3 {
+	if report.Tests != 9 || report.Failures != 3 || report.Errors != 1 || report.Skipped != 3 || len(report.Suites) != 3 {
 		t.Errorf("%s", raw)
 	}
 	judgedSuite := report.Suites[0]
@@ -93,6 +152,21 @@ func TestAJUnitReportHasACaseForEachItemAndGate(t *testing.T) {
 	}
 	if gates := report.Suites[2]; gates.Name != "gates" || gates.Failures != 2 {
 		t.Errorf("%+v", gates)
+	}
+}
+
+func TestCasesOfOneIDHaveNamesOfTheirOwn(t *testing.T) {
+	yes, score := true, 1.0
+	line := lineResult{Line: 1, ID: "a", Evaluator: "e", Status: "ok", Passed: &yes, Score: &score}
+	again := line
+	again.Line = 7
+	path := filepath.Join(t.TempDir(), "report.xml")
+	if err := writeJUnit(path, "in.jsonl", []string{"e"}, []aggregate.Summary{{}}, []lineResult{line, again}, nil); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(raw), `name="a" `) || !strings.Contains(string(raw), `name="a (line 7)"`) {
+		t.Errorf("%s %v", raw, err)
 	}
 }
 
@@ -145,7 +219,17 @@ suites: { ours: [token_f1, refusal] }
 	if err := a.evaluate(t.Context(), in, evaluateOptions{suite: "ours", concurrency: 1}); err != nil || !strings.Contains(out.String(), "token_f1") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
-	err := a.evaluate(t.Context(), in, evaluateOptions{suite: "our", concurrency: 1})
+	file, err := loadChecks(checksFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a.json = range []bool{false, true} {
+		out.Reset()
+		if err := a.printChecks(file); err != nil || !strings.Contains(out.String(), "ours") || !strings.Contains(out.String(), "refusal") {
+			t.Errorf("validate shows no suite: %v\n%s", err, out.String())
+		}
+	}
+	err = a.evaluate(t.Context(), in, evaluateOptions{suite: "our", concurrency: 1})
 	var usage errUsage
 	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "did you mean ours?") {
 		t.Errorf("%v", err)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -30,6 +31,13 @@ func newFileItem(line int, it *interaction.Interaction) (fileItem, error) {
 	}
 	sum := sha256.Sum256(seen)
 	return fileItem{line, it.ID, item, hex.EncodeToString(sum[:8])}, nil
+}
+
+// sameFile reports whether both names are of one file.
+func sameFile(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 // readItems reads the file with the stream's decoder, so that a line means here what it

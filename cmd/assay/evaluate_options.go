@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"assay/evaluators"
+	"assay/internal/checks"
 )
 
 // settingsOf are the settings of the named evaluators: a blank output gets the worst
@@ -34,13 +38,13 @@ func applySet(all map[string]evaluators.Settings, set string) error {
 	if !ok || !dotted {
 		return errors.New("want EVALUATOR.SETTING=VALUE, as in length.max=500")
 	}
-	s, asked := all[evaluator]
-	if !asked {
-		return fmt.Errorf("%s is not among --evaluator", evaluator)
-	}
 	spec, err := evaluators.Lookup(evaluator)
 	if err != nil {
 		return err
+	}
+	s, asked := all[spec.Name]
+	if !asked {
+		return fmt.Errorf("%s is not among --evaluator", evaluator)
 	}
 	row, err := spec.Setting(name)
 	if err != nil {
@@ -53,7 +57,7 @@ func applySet(all map[string]evaluators.Settings, set string) error {
 	if err := s.Set(row, v); err != nil {
 		return err
 	}
-	all[evaluator] = s
+	all[spec.Name] = s
 	return nil
 }
 
@@ -142,6 +146,16 @@ func (o evaluateOptions) make() (evs []evaluators.Evaluator, asking bool, err er
 	return evs, asking, nil
 }
 
+// note says what the chosen judge cannot answer; empty where there is nothing to say.
+func (o evaluateOptions) note(evs []evaluators.Evaluator) string {
+	for _, ev := range evs {
+		if o.url == "" && o.judge == checks.KindEmbedded && ev.Name() == "factuality" && !ev.Definition().Coarse {
+			return "of factuality the embedded judge says only agree or disagree: add --coarse, or name another judge"
+		}
+	}
+	return ""
+}
+
 // chosen puts the evaluators of a suite in their place: a built-in one, or one of the
 // checks file at that path.
 func (o *evaluateOptions) chosen(path string) error {
@@ -165,6 +179,24 @@ func (o *evaluateOptions) chosen(path string) error {
 	case len(o.evaluators) == 0:
 		return fmt.Errorf("--evaluator is missing: want one or more of %s, or --suite", strings.Join(evaluatorNames(), ", "))
 	}
+	return o.settleNames()
+}
+
+// settleNames puts evaluators' names in the place of aliases, and refuses one that stands
+// twice: its items would be judged and paid for twice.
+func (o *evaluateOptions) settleNames() error {
+	names := make([]string, len(o.evaluators))
+	for i, name := range o.evaluators {
+		spec, err := evaluators.Lookup(name)
+		if err != nil {
+			return fmt.Errorf("--evaluator: %w", err)
+		}
+		if slices.Contains(names, spec.Name) {
+			return fmt.Errorf("--evaluator: %s stands there twice", name)
+		}
+		names[i] = spec.Name
+	}
+	o.evaluators = names
 	return nil
 }
 
@@ -176,6 +208,9 @@ func (o evaluateOptions) validate() error {
 	}
 	if o.fresh && o.out == "" {
 		errs = append(errs, errors.New("--fresh: is about --out, which is missing"))
+	}
+	if info, err := os.Stat(filepath.Dir(o.junit)); o.junit != "" && (err != nil || !info.IsDir()) {
+		errs = append(errs, fmt.Errorf("--junit %s: its folder is not there", o.junit)) // said before anything is paid for
 	}
 	if !(o.failWorse >= 0 && o.failWorse < 1) {
 		errs = append(errs, fmt.Errorf("--fail-worse %v: want a p value above 0 and below 1, such as 0.05", o.failWorse))

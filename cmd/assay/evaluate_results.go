@@ -177,10 +177,12 @@ func readResults(path string) (whole int64, lines []lineResult, err error) {
 	in := bufio.NewReader(f)
 	for n := 1; ; n++ {
 		raw, err := in.ReadBytes('\n')
-		if err == io.EOF {
+		switch {
+		case err == io.EOF && tornResult(raw):
 			return whole, lines, nil
-		}
-		if err != nil {
+		case err == io.EOF:
+			return 0, nil, notResults(path, n)
+		case err != nil:
 			return 0, nil, fmt.Errorf("%s: %w", path, err)
 		}
 		whole += int64(len(raw))
@@ -189,10 +191,38 @@ func readResults(path string) (whole int64, lines []lineResult, err error) {
 		}
 		var l lineResult
 		if err := json.Unmarshal(raw, &l); err != nil || l.Evaluator == "" || l.Status == "" {
-			return 0, nil, fmt.Errorf("%s:%d: is no line of results of assay evaluate", path, n)
+			return 0, nil, notResults(path, n)
 		}
 		lines = append(lines, l)
 	}
+}
+
+func notResults(path string, line int) error {
+	return fmt.Errorf("%s:%d: is no line of results of assay evaluate", path, line)
+}
+
+// tornResult reports whether that may be the beginning of a line of results. What it is
+// not belongs to somebody else and is not to be written over.
+func tornResult(raw []byte) bool {
+	const start = `{"line":`
+	n := min(len(raw), len(start))
+	return string(raw[:n]) == start[:n]
+}
+
+// settled leaves out what was shed or failed and was asked again later: a file that an
+// interrupted run left behind has both.
+func settled(lines []lineResult) []lineResult {
+	last := make(map[resultKey]int, len(lines))
+	for i, l := range lines {
+		last[l.key()] = i
+	}
+	var kept []lineResult
+	for i, l := range lines {
+		if l.final() || last[l.key()] == i {
+			kept = append(kept, l)
+		}
+	}
+	return kept
 }
 
 // find returns what an earlier run has to say about a judgement.

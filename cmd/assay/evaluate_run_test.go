@@ -153,9 +153,42 @@ func TestALineThatWasCutWhileItWasWrittenIsJudgedAgain(t *testing.T) {
 	if len(r.lines("out.jsonl")) != 3 {
 		t.Error("not three lines")
 	}
-	// A file of something else is not written over.
-	if _, err := r.run(t.Context(), in, false, r.options(func(o *evaluateOptions) { o.out = in })); err == nil || !strings.Contains(err.Error(), "in.jsonl:1: is no line of results") {
+}
+
+// A file of something else is not written over, whether it has whole lines or not.
+func TestAFileOfSomethingElseIsNotWrittenOver(t *testing.T) {
+	r := newEvaluateRoom(t)
+	in := r.write("in.jsonl", "good 0")
+	for _, text := range []string{"notes\n", "notes", `{"id":"i0"}`, `{"line":1}` + "\n"} {
+		other := r.path("other")
+		if err := os.WriteFile(other, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := r.run(t.Context(), in, false, r.options(func(o *evaluateOptions) { o.out = other }))
+		if err == nil || !strings.Contains(err.Error(), "other:1: is no line of results") {
+			t.Errorf("%q: %v", text, err)
+		}
+		if kept, err := os.ReadFile(other); err != nil || string(kept) != text {
+			t.Errorf("%q is %q now, %v", text, kept, err)
+		}
+	}
+	// What was cut in the first bytes of its first line is a file of results.
+	if err := os.WriteFile(r.path("cut"), []byte(`{"li`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.run(t.Context(), in, false, r.options(func(o *evaluateOptions) { o.out = r.path("cut") })); err != nil || len(r.lines("cut")) != 1 {
 		t.Errorf("%v", err)
+	}
+	// The file that is judged is not written over even afresh.
+	for name, change := range map[string]func(*evaluateOptions){
+		"out":   func(o *evaluateOptions) { o.out, o.fresh = in, true },
+		"junit": func(o *evaluateOptions) { o.junit = in },
+	} {
+		_, err := r.run(t.Context(), in, false, r.options(change))
+		var usage errUsage
+		if raw, readErr := os.ReadFile(in); !errors.As(err, &usage) || readErr != nil || !strings.HasPrefix(string(raw), `{"id":"i0","input"`) {
+			t.Errorf("--%s: %v, %s", name, err, raw)
+		}
 	}
 }
 
@@ -268,6 +301,29 @@ func TestADryRunOfAFileAsksNobodyAndWritesNothing(t *testing.T) {
 	}
 }
 
+func TestWhatTheEmbeddedJudgeCannotSayIsNoted(t *testing.T) {
+	r := newEvaluateRoom(t)
+	in := r.write("in.jsonl", "good 0")
+	f := func(want bool, change func(*evaluateOptions)) {
+		t.Helper()
+		o := evaluateOptions{evaluators: []string{"exact_match", "factuality"}, judge: "embedded", concurrency: 1, dryRun: true}
+		change(&o)
+		text, err := r.run(t.Context(), in, false, o)
+		if err != nil || strings.Contains(text, "add --coarse") != want {
+			t.Errorf("%v\n%s", err, text)
+		}
+	}
+	f(true, func(*evaluateOptions) {})
+	// It computes: what it is asked costs nothing.
+	text, err := r.run(t.Context(), in, true, evaluateOptions{evaluators: []string{"closed_qa"}, judge: "embedded", concurrency: 1, dryRun: true})
+	if err != nil || !strings.Contains(text, `"asked": 1,`) || !strings.Contains(text, `"input_tokens_about": 0,`) {
+		t.Errorf("%v\n%s", err, text)
+	}
+	f(false, func(o *evaluateOptions) { o.coarse = true })
+	f(false, func(o *evaluateOptions) { o.evaluators = o.evaluators[:1] })
+	f(false, func(o *evaluateOptions) { o.url, o.model, o.method = r.fake.URL, "m", "logprobs" })
+}
+
 func TestFlagsOfEvaluateThatNeedEachOther(t *testing.T) {
 	r := newEvaluateRoom(t)
 	in := r.write("in.jsonl", "good 0")
@@ -284,5 +340,9 @@ func TestFlagsOfEvaluateThatNeedEachOther(t *testing.T) {
 	f("--fail-worse 2", func(o *evaluateOptions) { o.failWorse = 2 })
 	f("--against", func(o *evaluateOptions) { o.against = r.path("nothing.jsonl") })
 	f("is a directory", func(o *evaluateOptions) { o.out = r.dir })
+	f("closed_qa stands there twice", func(o *evaluateOptions) { o.evaluators = []string{"closed_qa", "closed_qa"} })
+	f("answer_relevance stands there twice", func(o *evaluateOptions) { o.evaluators = []string{"answer_relevancy", "answer_relevance"} })
+	f("did you mean closed_qa", func(o *evaluateOptions) { o.evaluators = []string{"closed_qs"} })
+	f("its folder is not there", func(o *evaluateOptions) { o.junit = r.path("nowhere/report.xml") })
 	f("--concurrency 0", func(o *evaluateOptions) { o.concurrency = 0 })
 }

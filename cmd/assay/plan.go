@@ -165,7 +165,7 @@ func (a *app) printPlan(p planned) error {
 		}
 		switch {
 		case j.First != "" && j.Fits < 1:
-			fmt.Fprintf(&b, "  %s is reached first: what comes after is shed until midnight UTC. Rates times %.2f would fit\n", j.First, math.Floor(100*j.Fits)/100)
+			fmt.Fprintf(&b, "  %s is reached first: what comes after is shed until midnight UTC. Rates times %s would fit\n", j.First, factor(j.Fits))
 		case j.First != "":
 			fmt.Fprintf(&b, "  nearest to its end: %s\n", j.First)
 		}
@@ -178,6 +178,13 @@ func (a *app) printPlan(p planned) error {
 	}
 	_, err := fmt.Fprint(a.out, b.String())
 	return err
+}
+
+// factor writes a factor with two digits that say something, never above itself: what is
+// multiplied by it has to fit.
+func factor(v float64) string {
+	unit := math.Pow(10, math.Floor(math.Log10(v))-1)
+	return strconv.FormatFloat(math.Floor(v/unit)*unit, 'g', 2, 64)
 }
 
 // count writes a number of things for people: 3, 12,300, 4.5 million.

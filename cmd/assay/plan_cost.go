@@ -64,7 +64,7 @@ func (l plannedLimit) when() string {
 	if l.Hours == nil {
 		return ""
 	}
-	return fmt.Sprintf(", up after %.1f h", *l.Hours)
+	return fmt.Sprintf(", up after %.3g h", *l.Hours)
 }
 
 func (c plannedCheck) callsEach() string {
@@ -117,17 +117,13 @@ func planCheck(file *checks.File, c checks.Check, t checkTraffic) (plannedCheck,
 		return row, err
 	}
 	j, _ := file.Judge(c.Judge)
-	calls := ev.Calls()
-	votes := float64(j.Votes())
-	row.CallsMin, row.CallsMax = float64(calls.Min)*votes, float64(calls.Max)*votes+float64(calls.Embeddings)
+	row.CallsMin, row.CallsMax = itemCalls(ev, j)
 	each := row.CallsMax
 	if t.calls > 0 {
 		each = t.calls
 	}
 	row.CallsPerDay = row.Judged * each
-	if c.Judge != "" && j.Kind != checks.KindEmbedded { // which reads no tokens
-		row.TokensIn, row.TokensOut = row.Judged*t.tokensIn, row.Judged*t.tokensOut
-	}
+	row.TokensIn, row.TokensOut = row.Judged*t.tokensIn, row.Judged*t.tokensOut
 	row.TokensPerDay = row.TokensIn + row.TokensOut
 	row.USDPerDay = usd(j, row.TokensIn, row.TokensOut)
 	if c.Alert.Target > 0 {
@@ -142,6 +138,12 @@ func planCheck(file *checks.File, c checks.Check, t checkTraffic) (plannedCheck,
 		row.HalfWidth = &half
 	}
 	return row, nil
+}
+
+// itemCalls is how often a judge is asked about one item, from the least to the most.
+func itemCalls(ev evaluators.Evaluator, j checks.Judge) (least, most float64) {
+	calls := ev.Calls().Voted(j.Votes())
+	return float64(calls.Min), float64(calls.Max + calls.Embeddings)
 }
 
 func planJudge(j checks.Judge, all []plannedCheck) plannedJudge {

@@ -152,6 +152,54 @@ func TestAPlanGoesByASampleOfMessages(t *testing.T) {
 	}
 }
 
+// Where later questions depend on answers, they count as often as there may be, with a
+// text that is written once whatever the votes.
+func TestAPlanCountsQuestionsThatDependOnAnswers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "assay.yaml")
+	const text = `version: 1
+sources: [{ topic: t }]
+judges: { main: { kind: openai, base_url: "https://llm.example/v1", model: m, method: "votes:5", price: { input_per_million: 1, output_per_million: 1 }, budget: { usd_per_day: 1 } } }
+checks:
+  - { name: extracted, evaluator: faithfulness, claims: extracted, judge: main, sample: { rate: 1 } }
+  - { name: citations, evaluator: citation_precision, judge: main, sample: { rate: 1 } }
+`
+	sample := filepath.Join(t.TempDir(), "messages.jsonl")
+	const message = `{"id":"a","input":"q","output":"It is red [1].","context":["It is red."]}` + "\n"
+	if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.WriteFile(sample, []byte(message), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, sample := range []string{"", sample} {
+		var out bytes.Buffer
+		a := &app{out: &out, err: &out, json: true}
+		if err := a.plan(t.Context(), []string{path}, planOptions{rate: "10/day", sample: sample, since: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		var p planned
+		if err := json.Unmarshal(out.Bytes(), &p); err != nil {
+			t.Fatalf("%v in %s", err, out.Bytes())
+		}
+		extracted, citations := p.Checks[0], p.Checks[1]
+		// One text, twice if it is not as asked, and up to eight claims by five votes.
+		if extracted.CallsMin != 1+5 || extracted.CallsMax != 2+8*5 || extracted.CallsPerDay != 10*extracted.CallsMax {
+			t.Errorf("%+v", extracted)
+		}
+		for _, c := range []plannedCheck{extracted, citations} {
+			// No question is shorter than what stands around it.
+			if c.CallsPerDay != 10*c.CallsMax || c.TokensIn < 100*c.CallsPerDay || c.USDPerDay <= 0 {
+				t.Errorf("sample %q: %+v", sample, c)
+			}
+		}
+	}
+}
+
+func TestAFactorIsNeverRoundedUpNorToNothing(t *testing.T) {
+	for v, want := range map[float64]string{.9999: "0.99", .5: "0.5", .001239: "0.0012", .00038: "0.00038"} {
+		if got := factor(v); got != want {
+			t.Errorf("%v is %s, want %s", v, got, want)
+		}
+	}
+}
+
 func TestAPlanGoesByTheLedger(t *testing.T) {
 	engine := testkit.ClickHouse(t)
 	db, err := sink.Open(t.Context(), sink.ConnConfig{Addr: engine.Addr, Protocol: "http", Database: engine.Database, Token: engine.Token}, slog.New(slog.DiscardHandler))

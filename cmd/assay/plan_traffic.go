@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"assay/evaluators"
+	"assay/evaluators/judge"
 	"assay/internal/checks"
 	"assay/internal/interaction"
 	"assay/internal/interaction/decode"
@@ -31,7 +32,7 @@ const usualTexts = 300 + 800 + 300 + 300 + 2*1000
 // assumedTraffic is what is taken for granted where nothing is known.
 func assumedTraffic(file *checks.File) []checkTraffic {
 	text := func(sentences int) *string {
-		s := strings.Repeat("This is a sentence of fifty characters, all told. ", sentences)
+		s := strings.Repeat("This is a sentence of fifty characters in all [1]. ", sentences) // cited, for those who ask about citations
 		return &s
 	}
 	item := evaluators.Item{
@@ -60,7 +61,15 @@ func askedAbout(file *checks.File, c checks.Check, ev evaluators.Evaluator, item
 		return questionCost{}
 	}
 	j, _ := file.Judge(c.Judge)
-	return costOf(j, ev, dry)
+	cost := costOf(j, ev, dry)
+	if _, most := itemCalls(ev, j); dry.More && most > cost.questions {
+		// How many follow only the answers say: as many as there may be, as long as the first.
+		further := most - cost.questions
+		cost.in += further * cost.in / cost.questions
+		cost.out += further * answerTokens(j.Method, judge.Question{Kind: judge.Choice, Options: make([]judge.Option, 2)})
+		cost.questions = most
+	}
+	return cost
 }
 
 // sampledTraffic goes by raw messages: what filters and fields let through, and how long
@@ -115,7 +124,7 @@ func sampledTraffic(env environment, file *checks.File, o planOptions, traffic [
 				}
 				cost := askedAbout(file, c, evs[i], item)
 				t := &tallies[i]
-				t.let, t.calls, t.in, t.out = t.let+1, t.calls+float64(cost.questions), t.in+cost.in, t.out+cost.out
+				t.let, t.calls, t.in, t.out = t.let+1, t.calls+cost.questions, t.in+cost.in, t.out+cost.out
 			}
 		}
 	}

@@ -74,7 +74,11 @@ func (a *app) printChecks(file *checks.File) error {
 		rows = append(rows, r)
 	}
 	if a.json {
-		return a.printJSON(map[string]any{"path": file.Path, "hash": file.Hash, "checks": rows, "notes": file.Notes()})
+		suites := make(map[string][]string, len(file.Suites))
+		for _, s := range file.Suites {
+			suites[s.Name] = s.Evaluators
+		}
+		return a.printJSON(map[string]any{"path": file.Path, "hash": file.Hash, "checks": rows, "suites": suites, "notes": file.Notes()})
 	}
 	t := newTable(a.out, "check", "version", "evaluator", "judge", "rate", "alarm")
 	for _, r := range rows {
@@ -84,6 +88,11 @@ func (a *app) printChecks(file *checks.File) error {
 	slices := []string{"all"}
 	for _, s := range file.Slices {
 		slices = append(slices, s.String())
+	}
+	for _, s := range file.Suites {
+		if _, err := fmt.Fprintf(a.out, "suite %s: %s\n", s.Name, strings.Join(s.Evaluators, ", ")); err != nil {
+			return err
+		}
 	}
 	for _, n := range file.Notes() {
 		if _, err := fmt.Fprintln(a.out, "note:", n); err != nil {

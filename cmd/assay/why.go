@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,7 @@ func (a *app) whyCommand() *cobra.Command {
 		Short: "What happened to one interaction, per check",
 		Long: `Say for every check of the checks file what became of an interaction: judged (with its
 distribution), failed (with its reason), or not judged, and then what the sampling hash says.
-ID is the interaction's id, or topic/partition/offset[#element] when the log carried none.`,
+Then the labels of people, and what logs say about it. ID is the interaction's id, or topic/partition/offset[#element] when the log carried none.`,
 		Example: `  assay why conv-77-turn-3
   assay why llm.interactions/3/1148 --json`,
 		Args: cobra.ExactArgs(1),
@@ -63,6 +64,9 @@ func (a *app) printWhy(why server.Explanation) error {
 			fmt.Fprintf(&b, "  %s\n", describeJudgement(r))
 		}
 	}
+	for _, l := range why.Labels {
+		fmt.Fprintf(&b, "\n%s\n", describeLabel(l))
+	}
 	for _, d := range why.DeadLetters {
 		fmt.Fprintf(&b, "\ndead letter: %s: %s\n", d.Reason, oneLine(d.Error))
 	}
@@ -104,6 +108,36 @@ func describeJudgement(r server.Judgement) string {
 		say("not the checks file's version")
 	}
 	return strings.Join(parts, ", ")
+}
+
+// describeLabel is what somebody said about the interaction, in one line.
+func describeLabel(l server.StoredLabel) string {
+	what := "label of " + l.Check
+	if l.Foreign {
+		what = "foreign score " + l.Name
+	}
+	var parts []string
+	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if l.Passed != nil {
+		passed := "failed"
+		if *l.Passed {
+			passed = "passed"
+		}
+		say("%s", passed)
+	}
+	if l.Option != "" {
+		say("%s", oneLine(l.Option))
+	}
+	if l.Value != nil {
+		say("value %g", *l.Value)
+	}
+	say("%s", l.Origin)
+	say("by %s", l.Rater)
+	say("at %s", l.LabelledAt.UTC().Format(time.RFC3339))
+	if l.Comment != "" {
+		say("comment: %s", oneLine(l.Comment))
+	}
+	return what + ": " + strings.Join(parts, ", ")
 }
 
 // oneLine is a text in one line of a terminal.

@@ -105,7 +105,7 @@ func (r *reads) expression(e ast.Expr) error {
 	var parts []ast.Expr
 	switch e.Kind() {
 	case ast.IdentKind:
-		return r.variable(e.AsIdent())
+		return r.variable(nameOf(e))
 	case ast.SelectKind:
 		s := e.AsSelect()
 		if isAttributes(s.Operand()) {
@@ -159,7 +159,11 @@ func (r *reads) variable(name string) error {
 	return nil
 }
 
-func isAttributes(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == "attributes" }
+func isAttributes(e ast.Expr) bool { return e.Kind() == ast.IdentKind && nameOf(e) == "attributes" }
+
+// nameOf is a variable's name; a dot before it asks for the field where a loop's own
+// variable has the same name.
+func nameOf(e ast.Expr) string { return strings.TrimPrefix(e.AsIdent(), ".") }
 
 // attributeOf is the attribute that attributes["name"] and "name" in attributes ask for.
 func attributeOf(c ast.CallExpr) (string, bool) {

@@ -47,6 +47,8 @@ func TestThePlanHoldsWhatFiltersAndDimensionsRead(t *testing.T) {
 	f(`attributes.tier == "gold" && has(attributes.shop)`, []string{"app"}, []string{"region", "shop", "tier"}, false)
 	f(`"vip" in attributes && attributes["shop id"] != ""`, []string{"app"}, []string{"region", "shop id", "vip"}, false)
 	f(`["a", route].exists(x, x == tenant)`, []string{"app", "route", "tenant"}, region, false)
+	f(`["a"].exists(tenant, .tenant == "n")`, []string{"app", "tenant"}, region, false)
+	f(`["a"].exists(attributes, .attributes.tier == "gold")`, []string{"app"}, []string{"region", "tier"}, false)
 	f(`(app == "a" ? session_id : trace_id).matches("^s")`, []string{"app", "session_id", "trace_id"}, region, false)
 }
 
@@ -61,6 +63,7 @@ func TestAPlanIsRefusedWithItsReason(t *testing.T) {
 	f(`attributes.exists(k, k == "x")`, judgedCheck, "it looks at all attributes")
 	f(`attributes[app] == "x"`, judgedCheck, "it looks at all attributes")
 	f(`"joined" in flags`, judgedCheck, "it reads flags")
+	f(`["a"].exists(flags, "joined" in .flags)`, judgedCheck, "it reads flags")
 	f("", strings.Replace(judgedCheck, "0.1", "0.5", 1), "check c: sample: rate")
 	f("", "evaluator: language\nany: [en]\nsample: { rate: 0.1 }", "language looks at the words")
 	f("", "evaluator: numeric_diff\nreference: { field: expected }\nsample: { rate: 0.1 }", "numeric_diff looks at the words")

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -17,6 +18,19 @@ const integritySpan = 24 * time.Hour
 // interaction's other judgements have their deadline and the block waits for a commit.
 const ledgerDelay = 5 * time.Minute
 
+// defaultJoinWait is the decoder's.
+const defaultJoinWait = 10 * time.Minute
+
+// uncountedFor is how long a row may be in the tables before the ledger counts it: half of
+// a call keeps the ledger from what came after it until its wait is over.
+func (m *Monitor) uncountedFor() time.Duration {
+	wait := time.Duration(0)
+	for _, s := range m.file.Sources {
+		wait = max(wait, cmp.Or(s.JoinWait, defaultJoinWait))
+	}
+	return max(m.cfg.Lookback, ledgerDelay) + wait
+}
+
 // integrity compares the ledger with itself and with the rows, over the closed minutes
 // of the last 24 hours: both identities of conservation and the sampling check. A
 // check's rows are read raw, so this is done when the closed bound moved and not every
@@ -26,7 +40,7 @@ const ledgerDelay = 5 * time.Minute
 // events come late. So the ledger never counts a row that is not there yet, but a row
 // may be there uncounted: it is a surplus only once it has lain for the ledger's delay.
 func (m *Monitor) integrity(ctx context.Context, c checks.Check, v view) (*Integrity, error) {
-	closed, settled := v.closed, v.server.Add(-max(m.cfg.Lookback, ledgerDelay))
+	closed, settled := v.closed, v.server.Add(-m.uncountedFor())
 	from := closed.Add(-integritySpan)
 	if begun := m.begun[c.Name]; begun.After(from) {
 		from = begun

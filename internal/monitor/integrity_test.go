@@ -3,6 +3,9 @@ package monitor
 import (
 	"testing"
 	"time"
+
+	"assay/internal/checks"
+	"assay/internal/interaction/decode"
 )
 
 // The story: a source whose events are forty minutes late, always. Its rows are durable
@@ -36,6 +39,44 @@ func TestRowsOnTheirWayToTheLedgerAreNoGap(t *testing.T) {
 		gap(0, "a phantom may be on its way for five minutes")
 	}
 	gap(1, "a phantom that has lain for five minutes")
+}
+
+// Half of a call keeps the ledger from what came after it until its wait is over.
+func TestRowsThatTheLedgerCountsAfterAHalfsWaitAreNoGap(t *testing.T) {
+	f := func(wait time.Duration, patience int) {
+		t.Helper()
+		store := newMemory()
+		file := aFile(.90, .02, 1, 4)
+		file.Sources = []checks.Source{{Topic: "log", JoinWait: wait}, {Topic: "other", JoinWait: time.Second}}
+		w := newWorld(t, store, file)
+		w.load(2*time.Hour, batch{check: "refund", pi: 1, ok: 100, pass: 95})
+		w.spread(w.now.Add(-40*time.Minute), time.Minute, batch{check: "refund", pi: 1, ok: 1, pass: 1})
+		clear(w.cells) // the ledger waits
+		for minute := range patience + 1 {
+			store.clock = store.clock.Add(time.Minute)
+			w.load(time.Minute, batch{check: "refund", pi: 1, ok: 2, pass: 2})
+			w.round()
+			want := uint64(0)
+			if minute == patience {
+				want = 1
+			}
+			if c, _ := w.mon.Snapshot().Check("refund"); c.Integrity == nil || c.Integrity.Gap != want {
+				t.Fatalf("after %d minutes: integrity %+v, want a gap of %d", minute+1, c.Integrity, want)
+			}
+		}
+	}
+	f(0, 14)
+	f(25*time.Minute, 29)
+}
+
+func TestTheMonitorKnowsHowLongHalvesWait(t *testing.T) {
+	d, err := decode.New(decode.Defaults(), []decode.Source{{Topic: "log"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := d.NewJoiner("log").Wait(); got != defaultJoinWait {
+		t.Errorf("the decoder's is %s, the monitor's %s", got, defaultJoinWait)
+	}
 }
 
 func TestALostRowIsAGapAtOnce(t *testing.T) {

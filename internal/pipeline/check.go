@@ -5,7 +5,6 @@ import (
 
 	"assay/evaluators"
 	"assay/internal/checks"
-	"assay/internal/interaction"
 )
 
 // newEvaluator builds the evaluator of a check.
@@ -17,22 +16,6 @@ func newEvaluator(c checks.Check) (evaluators.Evaluator, error) {
 func needsJudge(c checks.Check) bool {
 	spec, err := evaluators.Lookup(c.Evaluator)
 	return err != nil || spec.NeedsJudge()
-}
-
-// itemOf is the interaction as a check sees it: its criteria and references come from
-// where the check says.
-func itemOf(c checks.Check, it *interaction.Interaction) evaluators.Item {
-	item := evaluators.ItemOf(it)
-	if c.Criteria != (checks.Text{}) {
-		item.Criteria = nil
-		if texts := c.Criteria.Of(it); len(texts) > 0 {
-			item.Criteria = &texts[0]
-		}
-	}
-	if c.Reference != (checks.Text{}) {
-		item.Expected = c.Reference.Of(it)
-	}
-	return item
 }
 
 // slotsFor is how many judgements may run for a judge that takes inFlight questions at

@@ -362,3 +362,38 @@ func TestTheLedgerStaysExactWhenRulesChangeBetweenHalves(t *testing.T) {
 		})
 	}
 }
+
+// What stands behind a half may be judged long before the watermark gets there, and must
+// not be paid for again.
+func TestAnswersFromBehindAHalfAreFoundAfterItsWholeWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, strings.Replace(joinRules, "join_wait: 1m", "join_wait: 30m", 1))
+		a := w.fresh()
+		a.read(0, events(begun("g-0")))
+		a.read(1, events(begun("g-1")))
+		a.read(2, `{"id":"f-1","input":"q","output":"a"}`)
+		w.settle()
+		time.Sleep(29 * time.Minute)
+		a.readAt(3, 29*time.Minute, events(ended("g-0")))
+		w.settle()
+		if a.watermark() != 1 {
+			t.Fatalf("watermark %d, want 1", a.watermark())
+		}
+		if err := a.pt.Flush(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		a.revoke()
+		a.pt.Close()
+		calls := w.judge.calls.Load()
+		b := w.assign(w.pipeline(w.file), consumer.Assignment{Topic: topic, Committed: 1, LogEnd: 4})
+		defer b.pt.Close()
+		b.read(0, events(begun("g-0")))
+		b.read(1, events(begun("g-1")))
+		b.read(2, `{"id":"f-1","input":"q","output":"a"}`)
+		b.readAt(3, 29*time.Minute, events(ended("g-0")))
+		w.settle()
+		if n := w.judge.calls.Load() - calls; calls == 0 || n != 0 {
+			t.Errorf("%d questions at first, %d again", calls, n)
+		}
+	})
+}

@@ -91,7 +91,7 @@ func (pt *partition) outcome(j job) (row sink.Evaluation, err error) {
 	}
 	ctx, cancel := context.WithTimeout(pt.judging, p.cfg.Deadline)
 	defer cancel()
-	res, err := c.evaluator.Evaluate(ctx, c.judge, itemOf(c.Check, j.it))
+	res, err := c.evaluator.Evaluate(ctx, c.judge, c.Item(j.it))
 	switch {
 	case err != nil && pt.judging.Err() != nil:
 		return row, context.Cause(pt.judging)

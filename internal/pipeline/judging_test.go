@@ -15,7 +15,6 @@ import (
 	"assay/consumer"
 	"assay/evaluators"
 	"assay/evaluators/judge"
-	"assay/internal/interaction"
 	"assay/sink"
 )
 
@@ -249,34 +248,4 @@ func TestNumbersFromOutsideAreBounded(t *testing.T) {
 			t.Errorf("text %+v", text)
 		}
 	})
-}
-
-func TestTheItemOfACheckTakesItsTextsFromWhereTheFileSays(t *testing.T) {
-	f := parse(t, `
-version: 1
-sources: [{ topic: t }]
-judges: { a: { kind: simulated } }
-checks:
-  - { name: fixed, evaluator: closed_qa, criteria: { text: "Greets." }, judge: a, sample: { rate: 1 } }
-  - { name: own, evaluator: closed_qa, criteria: { field: criteria }, judge: a, sample: { rate: 1 } }
-  - { name: attribute, evaluator: factuality, reference: { field: attributes.answer }, judge: a, sample: { rate: 1 } }
-`)
-	logged := "Thanks the customer."
-	it := &interaction.Interaction{Criteria: &logged, Expected: []string{"Monday"}, Attributes: map[string]string{"answer": "Tuesday"}}
-	bare := &interaction.Interaction{Expected: []string{"Monday"}}
-	if got := itemOf(f.Checks[0], it).Criteria; got == nil || *got != "Greets." {
-		t.Errorf("fixed criteria %v", got)
-	}
-	if got := itemOf(f.Checks[1], it).Criteria; got == nil || *got != logged {
-		t.Errorf("the record's criteria %v", got)
-	}
-	if got := itemOf(f.Checks[1], bare).Criteria; got != nil {
-		t.Errorf("criteria of a record without: %q", *got)
-	}
-	if got := itemOf(f.Checks[2], it).Expected; len(got) != 1 || got[0] != "Tuesday" {
-		t.Errorf("reference %q, want the attribute", got)
-	}
-	if got := itemOf(f.Checks[2], bare).Expected; got != nil {
-		t.Errorf("reference %q where the attribute is missing", got)
-	}
 }

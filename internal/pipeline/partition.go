@@ -131,6 +131,7 @@ func (pt *partition) take(d *consumer.Delivery) taken {
 		}
 		jobs = more
 	}
+	pt.compare(rec.Offset, len(res.Interactions))
 	if res.Kept {
 		pt.cells = markKept(pt.cells, logMinute)
 	}
@@ -227,7 +228,6 @@ func (pt *partition) count(it *interaction.Interaction) {
 func (pt *partition) decide(it *interaction.Interaction, below bool, jobs []job) (_ []job, answered *job) {
 	p := pt.pipeline
 	pt.count(it)
-	pt.compare(it.Offset)
 	for _, d := range pt.decisions {
 		c := &p.checks[d.Check]
 		if d.Kind != sampler.Selected || below {

@@ -151,7 +151,7 @@ func rulesHash(checks, decoder string) string {
 // applicable reports whether a check can judge an interaction at all; it is asked
 // before sampling, so that not_applicable is counted on the whole population.
 func (p *Pipeline) applicable(i int, it *interaction.Interaction) (reason string, ok bool) {
-	return p.checks[i].evaluator.Applicable(itemOf(p.checks[i].Check, it))
+	return p.checks[i].evaluator.Applicable(p.checks[i].Item(it))
 }
 
 var _ consumer.Handler = (*Pipeline)(nil)

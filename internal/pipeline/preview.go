@@ -33,7 +33,7 @@ func NewPreview(file *checks.File) (*Preview, error) {
 	}
 	return &Preview{
 		sampler: sampler.New(file, func(i int, it *interaction.Interaction) (string, bool) {
-			return all[i].Applicable(itemOf(file.Checks[i], it))
+			return all[i].Applicable(file.Checks[i].Item(it))
 		}),
 		privacy: newPrivacy(file),
 	}, nil

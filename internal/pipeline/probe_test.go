@@ -242,3 +242,25 @@ func TestADifferenceOfTheFastPathIsCounted(t *testing.T) {
 		}
 	})
 }
+
+func TestARecordThatOnlyTheFastPathReadsIsADifference(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, tw := newTwin(t, strings.Replace(probeRules, "rate: 0.1 }", "rate: 0.4 }", 1), 0)
+		defer tw.close()
+		// Another source's settings stand for a defect of the fast path.
+		other, err := decode.New(decode.Defaults(), []decode.Source{{Topic: topic, Fields: map[string]string{"input": "asked", "output": "said"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tw.fast.pt.prober.fast = other.Prober(topic, decode.Plan{TextBytes: decode.Unbounded})
+		for i := range int64(20) {
+			tw.fast.handle(t.Context(), interaction.Record{Topic: topic, Offset: i, Time: logTime, Value: fmt.Appendf(nil, `{"id":"i-%d","asked":"q","said":"a"}`, i)})
+			w.settle()
+		}
+		selected := w.metric("assay_decode_fast_total", prometheus.Labels{"topic": topic, "result": fastSelected})
+		differs := w.metric("assay_decode_fast_total", prometheus.Labels{"topic": topic, "result": fastDiffers})
+		if selected == 0 || differs != selected {
+			t.Errorf("%v selected, %v differences; want the same", selected, differs)
+		}
+	})
+}

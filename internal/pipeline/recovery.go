@@ -11,8 +11,8 @@ import (
 )
 
 // recoveryMargin is how much earlier than the ledger's last row an answer above the
-// committed offset may have been inserted: a judgement's deadline and a drain are
-// added to it.
+// committed offset may have been inserted: a judgement's deadline and how long a half may
+// keep the watermark below what is judged already are added to it.
 const recoveryMargin = 10 * time.Minute
 
 // Assign reads what an earlier owner left and says where reading starts.
@@ -53,7 +53,7 @@ func (p *Pipeline) Assign(ctx context.Context, a consumer.Assignment) (consumer.
 				from = max(from, uncounted(a, last, segments))
 			}
 		}
-		since = last.InsertedAt.Add(-p.cfg.Deadline - recoveryMargin)
+		since = last.InsertedAt.Add(-p.cfg.Deadline - recoveryMargin - p.deps.Decoder.NewJoiner(a.Topic).Wait())
 	}
 	if from > a.Committed {
 		log.Info("left out offsets that are counted and resolved already", "committed", a.Committed, "offset", from)

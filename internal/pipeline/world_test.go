@@ -314,6 +314,7 @@ func item(id string) string {
 type store struct {
 	mu          sync.Mutex
 	evaluations map[evaluationKey]sink.Evaluation
+	inserted    map[evaluationKey]time.Time // without those that a test puts there
 	texts       map[position]sink.Text
 	letters     map[position]sink.DeadLetter
 	labels      map[[4]string]sink.LabelChange // by check, question, interaction and rater
@@ -362,7 +363,7 @@ type pendingRow struct {
 
 func newStore() *store {
 	return &store{
-		evaluations: make(map[evaluationKey]sink.Evaluation), texts: make(map[position]sink.Text),
+		evaluations: make(map[evaluationKey]sink.Evaluation), inserted: make(map[evaluationKey]time.Time), texts: make(map[position]sink.Text),
 		letters: make(map[position]sink.DeadLetter), labels: make(map[[4]string]sink.LabelChange), population: make(map[populationKey]sink.Population),
 	}
 }
@@ -432,7 +433,7 @@ func (s *store) put(row any) error {
 		s.rawEvaluations++
 		k := evaluationKey{r.Check, r.CheckVersion, r.Time.Unix() / 60, r.InteractionID, position{r.Offset, r.Element}}
 		if old, ok := s.evaluations[k]; !ok || !r.EvaluatedAt.Before(old.EvaluatedAt) {
-			s.evaluations[k] = r
+			s.evaluations[k], s.inserted[k] = r, time.Now()
 		}
 	case sink.Text:
 		s.rawTexts++
@@ -491,7 +492,7 @@ func (s *store) InsertPopulation(_ context.Context, rows []sink.Population) erro
 			s.population[k] = r
 		}
 	}
-	s.counted = logTime
+	s.counted = time.Now()
 	return nil
 }
 
@@ -501,11 +502,14 @@ func (s *store) Flush(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (s *store) Answered(_ context.Context, _ string, partition uint32, from uint64, _ time.Time) (map[sink.AnswerKey]struct{}, error) {
+func (s *store) Answered(_ context.Context, _ string, partition uint32, from uint64, since time.Time) (map[sink.AnswerKey]struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := make(map[sink.AnswerKey]struct{})
-	for _, r := range s.evaluations {
+	for k, r := range s.evaluations {
+		if at, ok := s.inserted[k]; ok && at.Before(since) {
+			continue
+		}
 		if r.Partition == partition && r.Offset >= from && r.Answered() {
 			found[sink.AnswerKey{Offset: r.Offset, Element: r.Element, Check: r.Check, Version: r.CheckVersion}] = struct{}{}
 		}

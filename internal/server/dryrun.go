@@ -16,7 +16,7 @@ type dryRunBody struct {
 	Result    *resultBody    `json:"result" doc:"What takes no judge: not applicable, decided by a rule, or computed; null where a judge would be asked"`
 	Questions []questionBody `json:"questions" nullable:"false" doc:"What the judge would be asked, in order"`
 	More      bool           `json:"more" doc:"Further questions would depend on the answers"`
-	Calls     callsBody      `json:"calls" doc:"Of the judge, for an item that has something to judge"`
+	Calls     callsBody      `json:"calls" doc:"Of the judge, for an item that has something to judge; votes not counted"`
 }
 
 type callsBody struct {

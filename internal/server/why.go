@@ -21,6 +21,7 @@ type WhyStore interface {
 	TextOf(ctx context.Context, interactionID string) (*sink.Text, error)
 	DeadLettersAt(ctx context.Context, topic string, partition uint32, offset uint64) ([]sink.DeadLetter, error)
 	LedgerCell(ctx context.Context, topic string, partition uint32, offset uint64) ([]sink.Population, error)
+	LabelsOf(ctx context.Context, interactionID string) ([]sink.Label, error)
 }
 
 // The outcomes of a check that has rows are their status, but that ok is called judged.
@@ -40,6 +41,7 @@ type Explanation struct {
 	Position    *Position      `json:"position,omitempty" doc:"Where it stands in the log, as far as that is known"`
 	Text        *StoredText    `json:"text,omitempty" doc:"As far as privacy allows"`
 	Checks      []CheckOutcome `json:"checks" nullable:"false" doc:"In the order of the checks file, then what it no longer has"`
+	Labels      []StoredLabel  `json:"labels" nullable:"false" doc:"What people and logs say about it"`
 	DeadLetters []DeadLetter   `json:"dead_letters" nullable:"false" doc:"Of the record at its position"`
 	Ledger      *LedgerState   `json:"ledger,omitempty" doc:"How far its part of the log is counted"`
 	Notes       []string       `json:"notes" nullable:"false"`
@@ -137,7 +139,7 @@ type LedgerState struct {
 // Why explains an interaction from what is stored and, where nothing is, from the hash
 // that decided it. It needs nothing of the process that judged.
 func Why(ctx context.Context, store WhyStore, file *checks.File, id string) (Explanation, error) {
-	why := Explanation{ID: id, Checks: []CheckOutcome{}, DeadLetters: []DeadLetter{}, Notes: []string{}}
+	why := Explanation{ID: id, Checks: []CheckOutcome{}, Labels: []StoredLabel{}, DeadLetters: []DeadLetter{}, Notes: []string{}}
 	rows, err := store.EvaluationsOf(ctx, id)
 	if err != nil {
 		return why, fmt.Errorf("rows of interaction %q: %w", id, err)
@@ -149,6 +151,11 @@ func Why(ctx context.Context, store WhyStore, file *checks.File, id string) (Exp
 	if text != nil {
 		why.Text = textOf(text)
 	}
+	labels, err := store.LabelsOf(ctx, id)
+	if err != nil {
+		return why, fmt.Errorf("labels of interaction %q: %w", id, err)
+	}
+	why.Labels = labelsFrom(labels)
 	why.locate(rows, file)
 	cells, err := why.readLog(ctx, store)
 	if err != nil {

@@ -16,7 +16,7 @@ type whyOutput struct {
 
 func (s *Server) addWhy(api huma.API) {
 	op := get(api, "explain", "/api/v1/why/{id}", "What became of an interaction, per check",
-		"Judged (with its distribution), failed (with its reason), or not judged, and then what the sampling hash says. "+
+		"Judged (with its distribution), failed (with its reason), or not judged, and then what the sampling hash says; with its labels. "+
 			"An id that nobody has seen gets an answer too: what would become of it.")
 	huma.Register(api, op, func(ctx context.Context, in *whyInput) (*whyOutput, error) {
 		why, err := Why(ctx, s.deps.Store, s.deps.Checks, in.ID)

@@ -71,6 +71,7 @@ type memory struct {
 	cells   []sink.Population
 	alarms  []sink.Alarm
 	labels  []sink.LabelChange
+	said    []sink.Label
 	buckets func(check string, slice map[string]string, from, to time.Time, step time.Duration) []sink.QualitySums
 }
 

@@ -31,6 +31,6 @@
 // otlp_spans.go says which spans count, otlp_read.go what is read of one), join.go
 // (halves), finish.go (status and defaults). registry.go, avro.go and protobuf.go are the binary forms.
 // fast.go is the quick way round all of it (fast_tape.go: the document; fast_object.go: whose
-// it is; fast_fields.go and fast_texts.go: what is read of it).
+// it is; fast_fields.go, fast_texts.go and fast_litellm.go: what is read of it).
 // fingerprint.go says when a change here must raise the version that counts stand under.
 package decode

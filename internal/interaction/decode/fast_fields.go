@@ -96,8 +96,11 @@ func (p *Prober) several(n ref, size *int) []string {
 	case n == none:
 	case t.isArray(n):
 		for c, end := t.inside(n); c < end; c = t.next(c) {
-			if !t.absent(c) {
-				found += p.document(c)
+			if t.absent(c) {
+				continue
+			}
+			if n := p.document(c); n > 0 {
+				found += n + 1 // criteria are joined
 			}
 		}
 	default:

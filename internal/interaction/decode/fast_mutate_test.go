@@ -109,7 +109,7 @@ func newMutator(t testing.TB, rng *rand.Rand) *mutator {
 	return &mutator{rng: rng, names: append(knownNames(t), "role", "purpose", "tool_calls", "function_call", "refusal", "finish_reason", "text",
 		"message", "created", "body", "system", "max_tokens", "name", "reference", "tier", "q", "ticket", "took", "at", "docs", "gen_ai.system", "Input",
 		"OUTPUT", "unknown", "$oid", "value", "claim", "api_key", "requester_metadata", "endTime", "end_user", "error_information", "error_str", "user_api_key_alias",
-		"prompt_id", "usage", "stop_reason")}
+		"prompt_id", "usage", "stop_reason", "image", "image_url", "toolResult")}
 }
 
 func (m *mutator) pick(all []string) string { return all[m.rng.IntN(len(all))] }
@@ -126,6 +126,7 @@ func (m *mutator) leaf() string {
 		`[{"type":"text","text":"p"}]`, `[{"role":"assistant","content":"b"}]`, `{"code":"content_filter"}`, `"\ud800"`, `"é\u00e9"`, `"\u00a0"`, `"　"`,
 		`"` + strings.Repeat("long ", 60) + `"`, `NaN`, `"1,234"`, `"3s"`, `"aembedding"`, `"failure"`, `[{"type":"tool_use"}]`, `[{"type":"text","text":"a"},{"type":"text","text":"b"}]`,
 		`[{"type":"thinking"}]`, `{"type":"message","content":"c","stop_reason":"max_tokens"}`, `"refusal"`, `"tool_use"`, `{"error":{"message":"m"}}`,
+		`{"content":"r"}`, `[{"role":"user","content":[{"type":"text","text":"p"}]}]`,
 	})
 }
 

@@ -139,6 +139,11 @@ func TestTheFastPathDeclinesWhatHasTwoReadings(t *testing.T) {
 	f(`{"input":"q","output":"a","metadata":{"purpose":"llm_judge"}}`, false)
 	f(`[{"input":"q","output":"a"}]`, false)
 	f(`{"input":"q","output":"`+strings.Repeat("a", 30_000)+`"}`, false)
+	f(`{"input":"q","output":"a","criteria":["a"`+strings.Repeat(`,"a"`, 15_000)+`]}`, false)
+	f(`{"input":[{"role":"user","content":[{"type":"text","text":"q"}]}],"output":"a"}`, true)
+	f(`{"input":[{"role":"user","content":[{"type":"text","text":"q","image":{}}]}],"output":"a"}`, false)
+	f(`{"input":[{"role":"user","content":[{"type":"text","text":"q","toolResult":{"content":"r"}}]}],"output":"a"}`, false)
+	f(`{"input":[{"role":"user","content":[{"type":"image_url","toolResult":{"content":"r"}}]}],"output":"a"}`, false)
 }
 
 // What is declined again and again is not even tried, and what changes is noticed.

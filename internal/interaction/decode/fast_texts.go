@@ -331,6 +331,8 @@ func (p *Prober) turn(content ref) (size int, redacted bool) {
 	}
 	texts, said := 0, false
 	for c, end := t.inside(content); c < end; c = t.next(c) {
+		// Decode looks for these whatever the type says.
+		p.unsure = p.unsure || t.member(c, "image") != none || t.member(c, "toolResult") != none
 		switch kind := t.member(c, "type"); {
 		case t.is(kind, "text") && t.isString(t.member(c, "text")):
 			text := t.member(c, "text")
