@@ -23,6 +23,7 @@ type Config struct {
 	AttributeBytes units.Base2Bytes `env:"ATTRIBUTE_BYTES, default=16KiB" help:"attributes that are kept, bytes with a unit"`
 	MaxEvents      int              `env:"MAX_EVENTS, default=100000" help:"events of one logged stream"`
 	SchemaWait     time.Duration    `env:"SCHEMA_WAIT, default=30s" help:"how long a record waits for a schema registry that does not answer, duration"`
+	Full           bool             `env:"FULL, default=false" help:"read every record in full, also those that no check selects: several times slower, for when the fast path is in doubt, true or false"`
 	MaxHeld        int              `env:"MAX_HELD, default=10000" help:"interactions of one partition that wait for their other half; such records take no room in ASSAY_CONSUMER_WINDOW"`
 	MaxHeldBytes   units.Base2Bytes `env:"MAX_HELD_BYTES, default=64MiB" help:"what waits for its other half in one partition, bytes with a unit"`
 }

@@ -70,10 +70,10 @@ const maxFastBytes = 1 << 20
 
 // Prober returns a reader of a topic's records by a plan, nil when none of them can be
 // read by one: the source names a format that is not among the fast ones, or another
-// input than a conversation's last question.
+// input than a conversation's last question; or the settings say so.
 func (d *Decoder) Prober(topic string, plan Plan) *Prober {
 	src := d.source(topic)
-	if src.turn != "" || src.family != nil && !slices.Contains(fastFormats(), src.family.name) {
+	if d.cfg.Full || src.turn != "" || src.family != nil && !slices.Contains(fastFormats(), src.family.name) {
 		return nil
 	}
 	p := &Prober{

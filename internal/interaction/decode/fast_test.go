@@ -238,6 +238,18 @@ func TestASourceThatIsNotFastHasNoProber(t *testing.T) {
 			t.Errorf("a prober for %+v", s)
 		}
 	}
+	cfg := Defaults()
+	cfg.Full = true
+	d, err := New(cfg, []Source{{Topic: "t"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Prober("t", Plan{}) != nil {
+		t.Error("a prober where every record is to be read in full")
+	}
+	if newDecoder(t, Source{Topic: "t"}).Prober("t", Plan{}) == nil {
+		t.Error("no prober for a source that names nothing")
+	}
 }
 
 // knownNames are the names that keyOf knows.
