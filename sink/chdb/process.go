@@ -90,25 +90,20 @@ func (p *process) run(ctx context.Context, ready func(pid int)) error {
 	for {
 		select {
 		case r := <-reports:
-			switch {
-			case r.Error != "":
+			if err := p.take(r); err != nil {
 				p.kill(exited)
-				return errors.New(r.Error)
-			case r.Library != LibraryVersion:
-				p.kill(exited)
-				return fmt.Errorf("%s is version %q of the engine, this assay is built for %s: %s", p.cfg.Library, r.Library, LibraryVersion, nextStep)
+				return err
 			}
 			starting.Stop()
 			reports = nil
-			p.answered = true
 			ready(p.cmd.Process.Pid)
 		case err := <-exited:
 			// Its last line may have come at the same moment and says more.
 			<-read
 			select {
 			case r := <-reports:
-				if r.Error != "" {
-					return errors.New(r.Error)
+				if err := p.take(r); err != nil {
+					return err
 				}
 			default:
 			}
@@ -121,6 +116,18 @@ func (p *process) run(ctx context.Context, ready func(pid int)) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// take notes that the child answered, unless what it says is why it cannot serve.
+func (p *process) take(r report) error {
+	switch {
+	case r.Error != "":
+		return errors.New(r.Error)
+	case r.Library != LibraryVersion:
+		return fmt.Errorf("%s is version %q of the engine, this assay is built for %s: %s", p.cfg.Library, r.Library, LibraryVersion, nextStep)
+	}
+	p.answered = true
+	return nil
 }
 
 // stop asks the child to end by closing its stdin, and insists after its
